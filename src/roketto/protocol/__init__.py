@@ -1,0 +1,1 @@
+"""Bytes <-> values: RocketMQ's wire, with no IO, no clock and no logging."""

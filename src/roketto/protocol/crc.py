@@ -1,0 +1,38 @@
+"""The checksums of a record: CRC-32 of the body, and the optional property over the whole record.
+
+The property stands last in the properties and takes 20 bytes::
+
+    0   8   name      __CRC32#
+    8   1   0x01
+    9   10  value     decimal digits, the least significant first, padded with 0 at the end
+    19  1   0x02
+
+Its value covers every byte of the record before these 20.
+"""
+
+import zlib
+from typing import Final
+
+CRC_PROPERTY_BYTES: Final = 20
+"""What the property takes at the end of a record's properties."""
+
+_PREFIX: Final = b"__CRC32#\x01"
+_DIGITS: Final = 10
+
+
+def masked_crc32(data: bytes | bytearray | memoryview) -> int:
+    """CRC-32 (IEEE) without its top bit, because Java keeps it in a signed integer."""
+    return zlib.crc32(data) & 0x7FFF_FFFF
+
+
+def encode_crc_property(crc: int) -> bytes:
+    """The 20 bytes of the property for the checksum ``crc``."""
+    return _PREFIX + f"{crc:0{_DIGITS}d}"[::-1].encode() + b"\x02"
+
+
+def decode_crc_property(raw: bytes) -> int | None:
+    """The checksum in the property ``raw``, or None when these bytes are not that property."""
+    digits = raw[len(_PREFIX) : -1]
+    if len(raw) != CRC_PROPERTY_BYTES or raw[: len(_PREFIX)] != _PREFIX or raw[-1] != 0x02:
+        return None
+    return int(digits[::-1]) if digits.isdigit() else None

@@ -1,0 +1,1 @@
+"""Typed headers by request family; see base for reading and writing them."""

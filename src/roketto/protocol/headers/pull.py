@@ -1,0 +1,41 @@
+"""Headers of pulling messages from a queue."""
+
+from msgspec import field
+
+from roketto.protocol.headers.base import I32, I64, Header, TopicHeader
+
+
+class PullMessageRequest(TopicHeader, kw_only=True):
+    """11 and 361: messages of one queue from an offset on."""
+
+    consumer_group: str
+    topic: str
+    queue_id: I32
+    queue_offset: I64
+    max_msg_nums: I32
+    sys_flag: I32
+    consume_offset: I64 = field(name="commitOffset")
+    """Committed along the way when bit 0 of the system flag is set."""
+    suspend_timeout_ms: I64 = field(name="suspendTimeoutMillis")
+    """How long to wait for a message; counts when bit 1 of the system flag is set."""
+    subscription: str | None = None
+    sub_version: I64
+    expression_type: str | None = None
+    max_msg_bytes: I32 | None = None
+    request_source: I32 | None = None
+    proxy_forward_client_id: str | None = field(name="proxyFrowardClientId", default=None)
+    """The client behind a proxy; the misspelling is the wire's."""
+    lite_topic: str | None = None
+
+
+class PullMessageResponse(Header, kw_only=True):
+    """11 and 361: where to go on; Java clients need the first four with 19, 20 and 21 too."""
+
+    suggest_which_broker_id: I64
+    next_begin_offset: I64
+    min_offset: I64
+    max_offset: I64
+    offset_delta: I64 | None = None
+    topic_sys_flag: I32 | None = None
+    group_sys_flag: I32 | None = None
+    forbidden_type: I32 | None = None

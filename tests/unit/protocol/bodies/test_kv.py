@@ -1,0 +1,16 @@
+"""The KV configuration has Java's bytes."""
+
+import msgspec
+from hypothesis import given
+
+from roketto.protocol.bodies import kv
+from unit.protocol.bodies.families import bodies, check_golden, check_round_trip
+
+
+def test_bodies_keep_the_bytes_of_java() -> None:
+    assert check_golden(kv) == 2
+
+
+@given(bodies(kv))
+def test_any_value_survives_both_forms(value: msgspec.Struct) -> None:
+    check_round_trip(value)

@@ -1,0 +1,59 @@
+"""Proves the checksums of a record: the masked CRC-32 and the digits of the CRC property."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from golden.record.vectors import load
+from roketto.protocol.crc import (
+    CRC_PROPERTY_BYTES,
+    decode_crc_property,
+    encode_crc_property,
+    masked_crc32,
+)
+
+
+def test_crc_of_every_body_is_the_one_java_stored() -> None:
+    for row in load("records")["records"]:
+        assert masked_crc32(bytes.fromhex(row["fields"]["body"])) == row["fields"]["bodyCrc"]
+
+
+def test_top_bit_is_masked() -> None:
+    assert masked_crc32(b"123456789") == 0xCBF43926 & 0x7FFFFFFF
+
+
+def test_digits_are_written_least_significant_first() -> None:
+    assert encode_crc_property(1234567890) == b"__CRC32#\x010987654321\x02"
+    assert encode_crc_property(42) == b"__CRC32#\x012400000000\x02"
+    assert encode_crc_property(0) == b"__CRC32#\x010000000000\x02"
+
+
+@given(st.integers(0, 0x7FFF_FFFF))
+def test_a_checksum_survives_both_ways(crc: int) -> None:
+    raw = encode_crc_property(crc)
+    assert len(raw) == CRC_PROPERTY_BYTES
+    assert decode_crc_property(raw) == crc
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"__CRC32#\x010987654321",
+        b"__CRC32#\x0109876543210\x02",
+        b"__CRC33#\x010987654321\x02",
+        b"__CRC32#\x020987654321\x02",
+        b"__CRC32#\x010987654321\x01",
+        b"__CRC32#\x01098765432x\x02",
+        b"__CRC32#\x01-987654321\x02",
+        b"__CRC32#\x01098 654321\x02",
+    ],
+)
+def test_other_bytes_are_not_the_property(raw: bytes) -> None:
+    assert decode_crc_property(raw) is None
+
+
+@given(st.binary(min_size=CRC_PROPERTY_BYTES, max_size=CRC_PROPERTY_BYTES))
+def test_any_bytes_are_nothing_or_the_property_of_what_they_decode_to(raw: bytes) -> None:
+    crc = decode_crc_property(raw)
+    assert crc is None or encode_crc_property(crc) == raw
