@@ -1,0 +1,1 @@
+"""The asyncio transport of all servers and clients: frames over TCP, both ways."""

@@ -1,0 +1,401 @@
+"""One peer: decoder, answers in order of readiness, back-pressure, idle and frame deadlines.
+
+Everything that one read brings is handled before one write: a handler that needs no waiting
+answers at once, into a list that goes out in a single call when the read is used up. Only a
+handler that waits costs a task.
+
+Both ends may ask. A command without the response bit goes to the handler; one with it completes
+the call of ours that has its opaque.
+
+Back-pressure has one rule: while the peer does not read (its write buffer is above the bound) or
+has too many requests waiting, we do not read from it, and what was already read stays undecoded.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from itertools import count
+from typing import Any, TypeAlias, cast
+
+from roketto.clock import monotonic_s
+from roketto.protocol.codes import ResponseCode
+from roketto.protocol.command import ONE_WAY_FLAG, Body, Command, decode_command, encode_head
+from roketto.protocol.errors import ProtocolError, RequestError
+from roketto.protocol.frame import FrameDecoder
+from roketto.remoting.errors import (
+    ConnectionLostError,
+    RemotingError,
+    RequestTimeoutError,
+    TooManyRequestsError,
+)
+from roketto.remoting.load import Load
+from roketto.remoting.settings import ConnectionSettings
+
+log = logging.getLogger(__name__)
+
+Reply: TypeAlias = Command | Coroutine[Any, Any, Command | None] | None
+Handler: TypeAlias = "Callable[[Connection, Command], Reply]"
+
+_FLUSH_BYTES = 256 * 1024
+"""Answers of one read go out together, but not more than this is held back for it."""
+
+_opaques = count(1)
+
+
+def next_opaque() -> int:
+    """A number for a new request: unique among those in flight, a positive 31-bit integer."""
+    return next(_opaques) & 0x7FFF_FFFF
+
+
+def refuse_requests(connection: "Connection", request: Command) -> Command:
+    """The handler of an end that serves nothing: what Java answers to an unknown code."""
+    return request.answer(
+        ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+        remark=f" request type {request.code} not supported",
+    )
+
+
+class Connection(asyncio.Protocol):
+    """One TCP connection, on either side of it.
+
+    Made by Server or connect(); lives until ``close`` or until the peer goes. ``sweep`` must be
+    called about once a second by whoever owns the connection: it enforces the deadlines, so that
+    no read has to start a timer.
+    """
+
+    __slots__ = (
+        "_calls", "_close_callbacks", "_decoder", "_frame_started_s", "_frames", "_last_active_s",
+        "_load", "_loop", "_out", "_out_bytes", "_reading", "_settings", "_tasks", "_transport",
+        "_writable", "_write_stalled_s", "close_reason", "closed", "handler", "peer",
+    )  # fmt: skip
+
+    def __init__(
+        self, handler: Handler, settings: ConnectionSettings, load: Load | None = None
+    ) -> None:
+        self.handler = handler
+        self._settings = settings
+        self._load = load or Load(settings.requests_in_flight_max)
+        self._decoder = FrameDecoder(settings.frame_bytes_max)
+        self._frames: deque[memoryview] = deque()
+        self._calls: dict[int, asyncio.Future[Command]] = {}
+        self._tasks: dict[asyncio.Task[Command | None], Command] = {}
+        self._out: list[Body] = []
+        self._out_bytes = 0
+        self._close_callbacks: list[Callable[[Connection], None]] = []
+        self._transport: asyncio.Transport | None = None
+        self._reading = False
+        self._last_active_s = monotonic_s()
+        self._frame_started_s: float | None = None
+        self._write_stalled_s: float | None = None
+        self._writable: asyncio.Future[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self.peer = "unconnected"
+        self.closed = False
+        self.close_reason: str | None = None
+
+    # --- what users of a connection call ----------------------------------------------------------
+
+    async def request(self, command: Command, timeout_ms: int) -> Command:
+        """Send a request and return its answer, or raise a RemotingError."""
+        if self.closed:
+            raise ConnectionLostError(self.peer, self._lost_text())
+        if len(self._calls) >= self._settings.calls_in_flight_max:
+            raise TooManyRequestsError(
+                self.peer,
+                f"{len(self._calls)} requests without an answer, the bound; wait for some of them",
+            )
+        command.opaque = next_opaque()
+        call: asyncio.Future[Command] = self._loop.create_future()
+        self._calls[command.opaque] = call
+        timer = self._loop.call_later(timeout_ms / 1000, self._time_out, call, command, timeout_ms)
+        try:
+            if self._writable is not None:  # the call's own timer ends this wait, too
+                await asyncio.wait((self._writable, call), return_when=asyncio.FIRST_COMPLETED)
+            if not call.done():
+                self._send(command)
+            return await call
+        finally:
+            timer.cancel()
+            self._calls.pop(command.opaque, None)
+
+    def send_one_way(self, command: Command) -> bool:
+        """Send a request that nobody answers; False if the peer is gone or does not read."""
+        if self.closed or self._write_stalled_s is not None:
+            return False
+        command.opaque = next_opaque()
+        command.flag |= ONE_WAY_FLAG
+        self._send(command)
+        return True
+
+    def add_close_callback(self, callback: "Callable[[Connection], None]") -> None:
+        """Call ``callback(connection)`` once, when the connection has ended."""
+        self._close_callbacks.append(callback)
+
+    def close(self, reason: str) -> None:
+        """End the connection; what is buffered for the peer still goes out."""
+        if not self.closed and self._transport is not None:
+            self._note_close(reason)
+            self._flush()
+            self._transport.close()
+
+    def abort(self, reason: str) -> None:
+        """End the connection at once; buffered bytes are dropped."""
+        if not self.closed and self._transport is not None:
+            self._note_close(reason)
+            self._transport.abort()
+
+    @property
+    def tasks(self) -> frozenset[asyncio.Task[Command | None]]:
+        """The handlers still at work for this peer."""
+        return frozenset(self._tasks)
+
+    @property
+    def is_write_stalled(self) -> bool:
+        """Whether the peer has let its write buffer fill up."""
+        return self._write_stalled_s is not None
+
+    def sweep(self, now_s: float) -> None:
+        """Close or drop the connection if one of its deadlines has passed."""
+        limits = self._settings
+        stalled_s = self._write_stalled_s
+        if stalled_s is not None and now_s - stalled_s > limits.write_deadline_s:
+            self._drop(
+                f"it did not read for {limits.write_deadline_s:g} s while "
+                f"{limits.write_buffer_bytes_max} bytes waited"
+            )
+        elif (
+            self._frame_started_s is not None
+            and self._reading
+            and now_s - self._frame_started_s > limits.frame_deadline_s
+        ):
+            self._drop(
+                f"a frame was not complete after {limits.frame_deadline_s:g} s "
+                f"({self._decoder.pending_bytes} bytes came)"
+            )
+        elif now_s - self._last_active_s > limits.idle_s and not self._calls and not self._tasks:
+            self.close(f"idle for {limits.idle_s:g} s")
+
+    # --- what the event loop calls ----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(self._settings.write_buffer_bytes_max)
+        self.peer = _address_text(transport.get_extra_info("peername"))
+        self._reading = True
+
+    def data_received(self, data: bytes) -> None:
+        self._last_active_s = now_s = monotonic_s()
+        try:
+            frames = self._decoder.feed(data)
+        except ProtocolError as error:
+            self._break(error)
+            return
+        if not self._decoder.pending_bytes:
+            self._frame_started_s = None
+        elif frames or self._frame_started_s is None:
+            self._frame_started_s = now_s
+        if self._frames:
+            self._frames.extend(frames)
+            return
+        for at, frame in enumerate(frames):
+            if not self._may_handle():
+                self._frames.extend(frames[at:])
+                self._adjust_reading()
+                break
+            self._handle_frame(frame)
+        self._flush()
+
+    def pause_writing(self) -> None:
+        self._write_stalled_s = monotonic_s()
+        self._writable = self._loop.create_future()
+        self._adjust_reading()
+
+    def resume_writing(self) -> None:
+        self._write_stalled_s = None
+        self._release_writers()
+        self._handle_waiting()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._note_close("the peer closed it" if error is None else f"it broke: {error}")
+        self._frames.clear()
+        self._out.clear()
+        self._release_writers()
+        lost = ConnectionLostError(self.peer, self._lost_text())
+        for call in self._calls.values():
+            if not call.done():
+                call.set_exception(lost)
+        for task in self._tasks:
+            task.cancel()
+        callbacks, self._close_callbacks = self._close_callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+    # --- one frame --------------------------------------------------------------------------------
+
+    def _may_handle(self) -> bool:
+        return (
+            not self.closed
+            and self._write_stalled_s is None
+            and len(self._tasks) < self._settings.requests_in_flight_max
+        )
+
+    def _handle_waiting(self) -> None:
+        """Go on with frames that had to wait, then read again."""
+        while self._frames and self._may_handle():
+            self._handle_frame(self._frames.popleft())
+        self._flush()
+        self._adjust_reading()
+
+    def _handle_frame(self, frame: memoryview) -> None:
+        try:
+            command = decode_command(frame)
+        except ProtocolError as error:
+            self._break(error)
+            return
+        if command.flag & 1:
+            self._complete_call(command)
+            return
+        if self._load.in_flight >= self._load.in_flight_max:
+            self._answer(
+                command, command.answer(ResponseCode.SYSTEM_BUSY, remark=self._load.text())
+            )
+            return
+        try:
+            reply = self.handler(self, command)
+        except Exception as error:  # noqa: BLE001 (every failure of a handler becomes an answer)
+            self._answer(command, failure_answer(command, error))
+            return
+        if reply is None or isinstance(reply, Command):
+            self._answer(command, reply)
+        else:
+            self._start_task(command, reply)
+
+    def _complete_call(self, answer: Command) -> None:
+        call = self._calls.get(answer.opaque)
+        if call is None or call.done():
+            log.debug("%s: answer %d has no request waiting for it", self.peer, answer.opaque)
+        else:
+            call.set_result(answer)
+
+    def _start_task(self, request: Command, work: Coroutine[Any, Any, Command | None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks[task] = request
+        self._load.in_flight += 1
+        task.add_done_callback(self._task_done)
+        self._adjust_reading()
+
+    def _task_done(self, task: asyncio.Task[Command | None]) -> None:
+        request = self._tasks.pop(task)
+        self._load.in_flight -= 1
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            self._answer(request, task.result())
+        elif isinstance(error, Exception):
+            self._answer(request, failure_answer(request, error))
+        self._handle_waiting()
+
+    def _answer(self, request: Command, answer: Command | None) -> None:
+        if answer is None or request.flag & ONE_WAY_FLAG or self.closed:
+            return
+        try:
+            self._queue(answer)
+        except ProtocolError as error:  # it cannot be written in the request's serialisation
+            self._queue(failure_answer(request, error))
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def _send(self, command: Command) -> None:
+        if not self.closed:
+            self._queue(command)
+            self._flush()
+
+    def _queue(self, command: Command) -> None:
+        head = encode_head(command)
+        body = command.body
+        self._out.append(head)
+        self._out_bytes += len(head)
+        if body:
+            self._out.append(body)
+            self._out_bytes += len(body)
+        if self._out_bytes > _FLUSH_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        out = self._out
+        if not out or self._transport is None:
+            return
+        self._out = []
+        self._out_bytes = 0
+        self._last_active_s = monotonic_s()
+        if len(out) == 1:
+            self._transport.write(out[0])
+        else:
+            self._transport.writelines(out)
+
+    def _adjust_reading(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        may_read = self._may_handle() and not self._frames
+        if may_read != self._reading:
+            self._reading = may_read
+            if may_read:
+                if self._frame_started_s is not None:  # the pause was ours, not the peer's
+                    self._frame_started_s = monotonic_s()
+                transport.resume_reading()
+            else:
+                transport.pause_reading()
+
+    def _release_writers(self) -> None:
+        writable, self._writable = self._writable, None
+        if writable is not None:
+            writable.set_result(None)
+
+    # --- ends -------------------------------------------------------------------------------------
+
+    def _drop(self, reason: str) -> None:
+        log.warning("%s: dropped, %s", self.peer, reason)
+        self.abort(reason)
+
+    def _break(self, error: ProtocolError) -> None:
+        log.warning("%s: closed, it broke the protocol: %s", self.peer, error)
+        self._frames.clear()
+        self.abort(str(error))
+
+    def _note_close(self, reason: str) -> None:
+        if not self.closed:
+            self.closed = True
+            self.close_reason = reason
+
+    def _lost_text(self) -> str:
+        return f"connection lost: {self.close_reason}"
+
+    def _time_out(self, call: "asyncio.Future[Command]", command: Command, timeout_ms: int) -> None:
+        if not call.done():
+            call.set_exception(
+                RequestTimeoutError(
+                    self.peer, f"no answer to request code {command.code} within {timeout_ms} ms"
+                )
+            )
+
+
+def failure_answer(request: Command, error: Exception) -> Command:
+    """The answer for a handler that raised: a refusal as it says, anything else code 1."""
+    if isinstance(error, RequestError):
+        return request.answer(error.code, remark=error.reason)
+    if not isinstance(error, RemotingError):
+        log.error("request code %d failed", request.code, exc_info=error)
+    return request.answer(ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")
+
+
+def _address_text(peername: Any) -> str:
+    if not peername:
+        return "unknown"
+    host, port = peername[0], peername[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
