@@ -7,25 +7,24 @@ makes one bytes object for everything before the body, and leaves the body alone
 
 from typing import TypeAlias
 
+from roketto.protocol.codes import LanguageCode
 from roketto.protocol.compact_header import decode_compact_header, encode_compact_header
 from roketto.protocol.errors import CommandError
 from roketto.protocol.frame import COMPACT, JSON, frame_prefix, split_frame
 from roketto.protocol.json_header import decode_json_header, encode_json_text
 from roketto.protocol.limits import REMARK_BYTES_MAX
+from roketto.protocol.versions import CURRENT_VERSION
 
 Body: TypeAlias = bytes | memoryview
 
-LANGUAGES = (
-    "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO",
-    "PHP", "OMS", "RUST", "NODE_JS",
-)  # fmt: skip
-"""The names of LanguageCode by their number; a JSON header carries the name, a compact one the
-number. Unknown ones decode to UNKNOWN_LANGUAGE, as they decode to null in Java."""
+LANGUAGES = tuple(code.name for code in LanguageCode)
+"""A JSON header carries a language's name, a compact one its number, which is its place here."""
 
-PYTHON = LANGUAGES.index("PYTHON")
 UNKNOWN_LANGUAGE = -1
-VERSION = 513
-"""The release whose behaviour we follow, V5_5_0, as the ordinal that commands carry."""
+"""A language that is not in the table; null in Java."""
+
+_PYTHON = int(LanguageCode.PYTHON)
+_OTHER = int(LanguageCode.OTHER)
 
 RESPONSE_FLAG = 1
 ONE_WAY_FLAG = 2
@@ -53,8 +52,8 @@ class Command:
         opaque: int = 0,
         flag: int = 0,
         remark: str | None = None,
-        language: int = PYTHON,
-        version: int = VERSION,
+        language: int = _PYTHON,
+        version: int = CURRENT_VERSION,
         serialization: int = JSON,
     ) -> None:
         self.code = code
@@ -138,7 +137,7 @@ def encode_head(command: Command) -> bytes:
         language = command.language
         header = encode_compact_header(
             command.code,
-            language if language >= 0 else LANGUAGES.index("OTHER"),
+            language if language >= 0 else _OTHER,
             command.version,
             command.opaque,
             command.flag,
@@ -154,7 +153,7 @@ def encode_command(command: Command) -> bytes:
 
 
 def _json_header(command: Command, remark: str | None) -> bytes:
-    language = LANGUAGES[command.language] if command.language >= 0 else "OTHER"
+    language = LANGUAGES[command.language if command.language >= 0 else _OTHER]
     ext = command.ext
     try:
         fields = b'"extFields":' + encode_json_text(ext) + b"," if ext is not None else b""

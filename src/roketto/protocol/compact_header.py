@@ -12,7 +12,8 @@
 | 17 + r | 4    | length of all fields together; 0 = none                   |
 | 21 + r | n    | fields: 2 bytes key length, key, 4 bytes value length, value |
 
-A value of length 0 reads as absent and the last of equal keys wins, as in Java.
+The last of equal keys wins, as in Java. A value of length 0 is null in Java; here it is kept as the
+empty text that it is, so that a command can be written as it was read. Headers treat both alike.
 """
 
 import struct
@@ -68,14 +69,13 @@ def _decode_fields(data: bytes) -> dict[str, str]:
             raise CommandError(
                 f"value of {value_bytes} bytes does not fit the {size} bytes of all fields"
             )
-        if value_bytes:
-            try:
-                key = data[at + 2 : value_length_at].decode()
-                fields[key] = data[value_at:end].decode()
-            except UnicodeDecodeError as error:
-                raise CommandError(f"a field of the header is not UTF-8: {error}") from error
-            if len(fields) > EXT_FIELDS_MAX:
-                raise CommandError(f"header has more fields than the limit of {EXT_FIELDS_MAX}")
+        try:
+            key = data[at + 2 : value_length_at].decode()
+            fields[key] = data[value_at:end].decode()
+        except UnicodeDecodeError as error:
+            raise CommandError(f"a field of the header is not UTF-8: {error}") from error
+        if len(fields) > EXT_FIELDS_MAX:
+            raise CommandError(f"header has more fields than the limit of {EXT_FIELDS_MAX}")
         at = end
     return fields
 

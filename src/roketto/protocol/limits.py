@@ -66,9 +66,9 @@ REGISTRATION_BYTES_MAX = 64 * 1024 * 1024
 # --- name server --------------------------------------------------------------------------------
 
 BROKERS_MAX = 10_000
-"""Broker addresses of one name server; the largest installations have some hundreds."""
+"""Broker names, and addresses, of one name server; the largest installations have hundreds."""
 
-ROUTE_PAIRS_MAX = 1_000_000
+ROUTE_ENTRIES_MAX = 1_000_000
 """Pairs of topic and broker of one name server: 10,000 topics on each of 100 brokers."""
 
 KV_NAME_CHARS_MAX = 255

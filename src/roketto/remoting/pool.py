@@ -19,6 +19,8 @@ from roketto.remoting.settings import ConnectionSettings
 
 _BACKOFF_FIRST_S = 0.1
 _BACKOFF_MAX_S = 5.0
+_BACKOFF_KEPT_S = 60.0
+"""An address that nobody has asked for since is forgotten."""
 _SWEEP_S = 1.0
 
 
@@ -159,6 +161,9 @@ class Pool:
             now_s = monotonic_s()
             for connection in tuple(self._connections.values()):
                 connection.sweep(now_s)
+            for address, backoff in tuple(self._backoffs.items()):
+                if now_s - backoff.until_s > _BACKOFF_KEPT_S:
+                    del self._backoffs[address]
 
 
 def _left_ms(deadline_s: float, address: str, timeout_ms: int) -> int:

@@ -20,10 +20,16 @@ __all__ = [
 
 
 class ConsumerOffsetSerializeWrapper(Body):
-    """The consume offsets of a broker: ``topic@group`` -> queue id -> offset."""
+    """The consume offsets of a broker: ``topic@group`` -> queue id -> offset.
+
+    Brokers also send which topics a group has offsets of, and how far it has pulled; slaves read
+    neither.
+    """
 
     data_version: DataVersion | None = None
+    group_topic_map: dict[str, list[str]] | None = None
     offset_table: dict[str, dict[Int, Long]] = field(default_factory=dict)
+    pull_offset_table: dict[str, dict[Int, Long]] | None = None
 
 
 class DelayOffsetSerializeWrapper(Body):

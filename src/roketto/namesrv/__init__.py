@@ -1,0 +1,1 @@
+"""The name server: tells clients which brokers hold their topics."""
