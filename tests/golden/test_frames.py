@@ -1,14 +1,12 @@
 """Frames captured from the Java peer decode and encode to the same bytes."""
 
-import json
-from base64 import b64decode
-from collections import Counter
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from bodies_by_code import ANSWER_BODIES, REQUEST_BODIES
+from interop.peer import VERSIONS
+from interop.peer.golden import GoldenFrame, read_golden
 from roketto.protocol.bodies.base import decode_body, encode_body
 from roketto.protocol.codes import RequestCode
 from roketto.protocol.command import Command, decode_command, encode_command
@@ -17,65 +15,43 @@ from roketto.protocol.headers.base import decode_header, encode_header
 from roketto.protocol.headers.tables import HEADER_OF_REQUEST, HEADER_OF_RESPONSE
 from unit.protocol.bodies.families import check_bytes
 
-GOLDEN = Path(__file__).parent / "frames"
-
 
 class Golden(NamedTuple):
-    """One captured frame; ``request_code`` is the code of the request or of the one it answers."""
+    """A frame that a peer of this version sent."""
 
     version: str
-    name: str
-    direction: str
-    request_code: int
-    frame: bytes
+    captured: GoldenFrame
 
     def command(self) -> Command:
-        [view] = FrameDecoder().feed(self.frame)
+        [view] = FrameDecoder().feed(self.captured.frame)
         return decode_command(view)
 
     def code(self) -> RequestCode:
-        """The request's code; the compact header keeps its lower 16 bits."""
-        return next(code for code in RequestCode if code & 0xFFFF == self.request_code & 0xFFFF)
+        """The code of the request, or of the one it answers; a compact header keeps 16 bits."""
+        sent = self.captured.request_code & 0xFFFF
+        return next(code for code in RequestCode if code & 0xFFFF == sent)
+
+    def is_answer(self) -> bool:
+        return self.captured.direction == "response"
 
 
-def load() -> list[Golden]:
-    return [
-        Golden(
-            path.stem,
-            row["name"],
-            row["direction"],
-            row["request_code"],
-            b64decode(row["frame"]),
-        )
-        for path in sorted(GOLDEN.glob("*.jsonl"))
-        for row in map(json.loads, path.read_text().splitlines())
-    ]
-
-
-FRAMES = load()
-each_frame = pytest.mark.parametrize("golden", FRAMES, ids=lambda g: f"{g.version}-{g.name}")
-
-
-@pytest.mark.parametrize("version", ["4.9.7", "5.5.0"])
-def test_the_capture_covers_the_protocol(version: str) -> None:
-    """Enough kinds of requests and answers, in both serialisations."""
-    captured = [golden for golden in FRAMES if golden.version == version]
-    kinds = Counter((golden.direction, golden.request_code) for golden in captured)
-    assert len(kinds) >= 60
-    assert {golden.command().serialization for golden in captured} == {0, 1}
+FRAMES = [Golden(version, frame) for version in VERSIONS for frame in read_golden(version)]
+each_frame = pytest.mark.parametrize(
+    "golden", FRAMES, ids=lambda g: f"{g.version}-{g.captured.name}"
+)
 
 
 @each_frame
 def test_a_captured_frame_is_written_as_it_was_read(golden: Golden) -> None:
     """Byte for byte: prefix, header with its order and escapes, body."""
-    assert encode_command(golden.command()) == golden.frame
+    assert encode_command(golden.command()) == golden.captured.frame
 
 
 @each_frame
 def test_a_captured_header_is_typed_without_loss(golden: Golden) -> None:
     """Every field that Java sent is in our typed header, and comes out with Java's text."""
     command = golden.command()
-    table = HEADER_OF_RESPONSE if golden.direction == "response" else HEADER_OF_REQUEST
+    table = HEADER_OF_RESPONSE if golden.is_answer() else HEADER_OF_REQUEST
     header = table[golden.code()]
     if header is None or (command.is_response and command.code != 0):
         return
@@ -99,7 +75,7 @@ OUTSIDE_HEADERS = {
 def test_a_captured_body_is_written_as_it_was_read(golden: Golden) -> None:
     """JSON bodies come out as Java wrote them; 4.9.7 lacks the members that came with 5.x."""
     command = golden.command()
-    table = ANSWER_BODIES if golden.direction == "response" else REQUEST_BODIES
+    table = ANSWER_BODIES if golden.is_answer() else REQUEST_BODIES
     kind = table.get(golden.code())
     if kind is None or not command.body or (command.is_response and command.code != 0):
         return

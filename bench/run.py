@@ -1,0 +1,91 @@
+"""Measure what we promise, against the Java original in the same run, and keep the figures.
+
+./dev bench              everything, about three minutes
+./dev bench codec        one part: codec, namesrv
+./dev bench --quick      short rounds, for a first look; the figures are not kept
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from codec import codec_costs
+from interop.peer import PeerUnavailableError
+from namesrv import compare
+
+RESULTS = Path(__file__).parent / "results"
+JAVA_VERSION = "5.5.0"
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--quick", action="store_true", help="short rounds; nothing is kept")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    for name in options.parts or PARTS:
+        try:
+            result = PARTS[name](options.quick)
+        except PeerUnavailableError as reason:
+            print(f"{name}: not measured, {reason}", file=sys.stderr)
+            return 1
+        if not options.quick:
+            keep(name, result)
+    return 0
+
+
+def codec(quick: bool) -> dict[str, object]:
+    costs = codec_costs()
+    print(f"\n{'codec':52} {'ns per operation':>16}")
+    for name, cost in costs.items():
+        print(f"{name:52} {cost:16,.0f}")
+    return {"nanoseconds": costs}
+
+
+def namesrv(quick: bool) -> dict[str, object]:
+    seconds, warm_up_s, rounds = (1.0, 3.0, 1) if quick else (5.0, 25.0, 3)
+    print(f"\nname server, GET_ROUTEINFO_BY_TOPIC, against Java {JAVA_VERSION} (warming it up …)")
+    result = compare(JAVA_VERSION, seconds, warm_up_s, rounds)
+    columns = f"{'requests/s':>12} {'p50 µs':>8} {'p99 µs':>8} {'CPU':>5} {'generator':>9}  limit"
+    print(f"{'connections x in flight':24} {'server':8} {columns}")
+    loads: dict[str, dict[str, dict[str, float | str]]] = result["loads"]  # type: ignore[assignment]
+    for load, figures in loads.items():
+        for server in ("java", "roketto"):
+            row = figures[server]
+            print(
+                f"{load:24} {server:8} {row['requests_per_s']:12,.0f} {row['p50_us']:8,.0f} "
+                f"{row['p99_us']:8,.0f} {row['server_cpu']:5.2f} {row['generator_cpu']:9.2f}  "
+                f"{row['limit']}"
+            )
+        print(f"{load:24} {'ratio':8} {figures['ratio']:11.2f}x")
+    for name, unit in (("start_s", "s"), ("resident_mb", "MB")):
+        figure: dict[str, float] = result[name]  # type: ignore[assignment]
+        print(f"{name:24} roketto {figure['roketto']:.2f} {unit}, java {figure['java']:.2f} {unit}")
+    return result
+
+
+def keep(name: str, result: dict[str, object]) -> None:
+    """Write the figures with the machine they come from; a figure alone means little."""
+    RESULTS.mkdir(exist_ok=True)
+    machine = {
+        "cpus": os.cpu_count(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "system": platform.system(),
+    }
+    measured = {"measured": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine}
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(measured | result, indent=2) + "\n")
+    print(f"kept in bench/results/{path.name}")
+
+
+PARTS: dict[str, Callable[[bool], dict[str, object]]] = {"codec": codec, "namesrv": namesrv}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

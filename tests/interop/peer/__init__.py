@@ -1,0 +1,21 @@
+"""The real Java RocketMQ as a fixture: fetched by name, started on free ports, stopped for sure."""
+
+from .admin import AdminOutput
+from .errors import PeerFailedError, PeerUnavailableError
+from .fetch import VERSIONS
+from .peer import Peer
+from .process import PLAIN, QUICK, JavaProcess
+from .servers import Broker, NameServer
+
+__all__ = [
+    "PLAIN",
+    "QUICK",
+    "VERSIONS",
+    "AdminOutput",
+    "Broker",
+    "JavaProcess",
+    "NameServer",
+    "Peer",
+    "PeerFailedError",
+    "PeerUnavailableError",
+]

@@ -1,0 +1,172 @@
+"""README and docs are true: commands run, names exist, links lead somewhere, tables are current."""
+
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from roketto.namesrv.config import FIELDS, NamesrvConfig, Option
+from roketto.namesrv.handlers import HANDLERS, SIMPLE_HANDLERS
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+BIN = Path(sys.executable).parent
+_TIMEOUT_S = 120
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every line of every ``sh`` block, with the page it stands on."""
+    return [
+        (page.name, line)
+        for page in PAGES
+        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+    ]
+
+
+def load_dev() -> ModuleType:
+    loader = importlib.machinery.SourceFileLoader("dev", str(ROOT / "dev"))
+    spec = importlib.util.spec_from_loader("dev", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+    environment["HOME"] = str(folder)
+    return subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True,
+        timeout=_TIMEOUT_S, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("page", "command"), commands(), ids=lambda text: text)
+def test_a_command_in_the_docs_works(page: str, command: str, tmp_path: Path) -> None:
+    """Each command is typed as it stands there, in a folder with the file that it names."""
+    words = shlex.split(command)
+    if words[0] == "./dev":
+        # check and test are what is running now; demo and the rest have tests of their own.
+        assert words[1] in load_dev().COMMANDS
+    elif words[:2] == ["pip", "install"]:
+        done = run(
+            [str(BIN / "python"), "-m", "pip", "install", "--quiet", "--no-deps",
+             "--target", str(tmp_path / "site"), str(ROOT)],
+            tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "site" / "roketto" / "py.typed").exists()
+        assert (tmp_path / "site" / "bin" / "mqnamesrv").exists()
+    elif words[0] == "mqnamesrv":
+        try_name_server(words, tmp_path)
+    else:
+        pytest.fail(f"{page}: nothing here knows how to try {command!r}")
+
+
+def try_name_server(words: list[str], folder: Path) -> None:
+    """Run it to its end, or until it serves; a free port takes the place of 9876."""
+    (folder / "namesrv.conf").write_text("orderMessageEnable=true\n")
+    if words[-1] in ("-p", "--help"):
+        assert run(words, folder).returncode == 0
+        return
+    environment = {**os.environ, "HOME": str(folder)}
+    with subprocess.Popen(
+        [str(BIN / words[0]), *words[1:], "--port", "0"],
+        cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        while line and "boot success" not in line:
+            line = process.stdout.readline()
+        process.terminate()
+        _, stderr = process.communicate(timeout=20)
+    assert "The Name Server boot success" in line, stderr
+    assert process.returncode == 0, stderr
+
+
+def test_the_demo_runs_without_java(tmp_path: Path) -> None:
+    """./dev demo --no-java, as a newcomer types it."""
+    done = run([str(ROOT / "dev"), "demo", "--no-java"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "The Name Server boot success" in done.stdout
+    assert re.search(r"broker-a +127\.0\.0\.1:10911 +4 +4 +6", done.stdout)
+    assert "Everything is stopped" in done.stdout
+
+
+def test_dev_explains_itself() -> None:
+    """Every command of the README's table exists, and every command is in it."""
+    named = set(re.findall(r"^\| `\./dev (\w+)`", (ROOT / "README.md").read_text(), re.MULTILINE))
+    assert named | {"demo"} == set(load_dev().COMMANDS)
+
+
+def test_every_name_on_the_way_of_a_request_exists() -> None:
+    """docs/one_request.md names functions; each can be imported."""
+    names = re.findall(r"`(roketto\.[\w.]+)`", (ROOT / "docs" / "one_request.md").read_text())
+    assert len(names) > 15
+    for name in names:
+        parts = name.split(".")
+        for split in range(len(parts), 0, -1):
+            try:
+                found: object = importlib.import_module(".".join(parts[:split]))
+            except ModuleNotFoundError:
+                continue
+            for attribute in parts[split:]:
+                found = getattr(found, attribute)
+            break
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """A relative link names a file that is there."""
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_documented_requests_are_the_ones_served() -> None:
+    """The table of docs/namesrv.md and the table of handlers have the same codes."""
+    section = (ROOT / "docs" / "namesrv.md").read_text().split("## What it answers")[1]
+    table = section.split("It asks brokers")[0]
+    codes = {int(code) for row in re.findall(r"\| ([\d, ]+) \|$", table, re.MULTILINE)
+             for code in row.split(",")}  # fmt: skip
+    assert codes == set(map(int, HANDLERS | SIMPLE_HANDLERS))
+
+
+def option_table() -> str:
+    """The options of the name server as docs/namesrv.md shows them."""
+    lines = ["| key | default | at run time | note |", "|---|---|---|---|"]
+    config = NamesrvConfig()
+    for key, (name, kind, option) in FIELDS.items():
+        value = getattr(config, name)
+        default = str(value).replace(str(Path.home()), "~")
+        if key == "rocketmqHome":
+            default = "$ROCKETMQ_HOME"
+        shown = default.lower() if kind is bool else default
+        change = "yes" if option.changeable else ""
+        lines.append(f"| `{key}` | {f'`{shown}`' if shown else ''} | {change} | {note(option)} |")
+    return "\n".join(lines)
+
+
+def note(option: Option) -> str:
+    if not option.effective:
+        return "no effect here"
+    if option.choices == ("false",):
+        return "only `false`"
+    if option.choices:
+        return " or ".join(f"`{choice}`" for choice in option.choices)
+    return "" if option.java else "ours"
+
+
+def test_the_option_table_is_the_configuration() -> None:
+    """The table in docs/namesrv.md is made from the configuration; replace it when this fails."""
+    page = (ROOT / "docs" / "namesrv.md").read_text()
+    shown = page.split("<!-- options -->\n")[1].split("\n<!-- /options -->")[0]
+    assert shown == option_table(), f"the table should read:\n{option_table()}"
