@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 1 << 18, EVENTS_MAX = 256, BUCKETS = 1 << 16 };
+enum { READ_BYTES = 1 << 18, EVENTS_MAX = 256, BUCKETS = 1 << 20 };
 
 struct peer {
   int fd;

@@ -10,7 +10,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -115,12 +115,16 @@ def _call(connection: socket.socket, frame: bytes) -> int:
 
 
 @contextmanager
-def call_and_hold(address: str, request: Command) -> Iterator[None]:
-    """Make one successful request and keep its connection open."""
+def call_and_hold(address: str, request: Command) -> Iterator[Callable[[], None]]:
+    """Make one successful request and keep its connection open; what it yields asks again."""
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
-        _call(connection, encode_command(request))
-        yield
+
+        def ask() -> None:
+            _call(connection, encode_command(request))
+
+        ask()
+        yield ask
 
 
 def process_cpu_s(pid: int) -> float:

@@ -37,7 +37,9 @@ class NameServer:
         self._handlers = Handlers(
             config, KvConfig(config.kv_config_path), stored or {}, self._notify
         )
-        self._server = Server(self._handlers.handle, server_settings(config))
+        self._server = Server(
+            self._handlers.handle, server_settings(config), self._handlers.routes.topics.answers
+        )
         self._scanner: asyncio.Task[None] | None = None
 
     @property

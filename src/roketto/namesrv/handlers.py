@@ -81,7 +81,7 @@ class Handlers:
             route = _in_zone(self._find_route(request), zone)
             return request.answer(body=encode_body(route))  # the old form, whoever asks: Java's
         is_standard = request.version >= V4_9_4 or _is_true(ext, "acceptStandardJsonOnly")
-        answers = topics.standard_answers if is_standard else topics.answers
+        answers = topics.answers.standard if is_standard else topics.answers.old
         body = answers.get(ext.get("topic", ""))
         if body is None:
             body = encode_body(self._find_route(request), standard=is_standard)
@@ -188,13 +188,13 @@ class Handlers:
     async def put_kv(self, connection: Connection, request: Command) -> Command:
         said = decode_header(headers.PutKvConfigRequest, request.ext)
         await self._kv.put(said.namespace, said.key, said.value)
-        self.routes.topics.forget_answer(said.key)  # which may show an order configuration
+        self.routes.topics.answers.forget(said.key)  # which may show an order configuration
         return request.answer()
 
     async def delete_kv(self, connection: Connection, request: Command) -> Command:
         said = decode_header(headers.DeleteKvConfigRequest, request.ext)
         await self._kv.delete(said.namespace, said.key)
-        self.routes.topics.forget_answer(said.key)
+        self.routes.topics.answers.forget(said.key)
         return request.answer()
 
     def get_kv(self, said: headers.GetKvConfigRequest) -> Result:
@@ -238,7 +238,7 @@ class Handlers:
                 raise RequestError(ResponseCode.SYSTEM_ERROR, reason) from error
             self._stored = stored
             self.config.update(values)
-            self.routes.topics.forget_answers()
+            self.routes.topics.answers.forget_all()
 
 
 def _flag_list(mask: int, flags: int) -> Callable[[Handlers, Header], Result]:

@@ -161,12 +161,12 @@ class RouteTable:
         if (broker.enable_acting_master, broker.zone_name) != (acting_master, zone):
             broker.enable_acting_master = acting_master
             broker.zone_name = zone
-            self.topics.forget_answers()
+            self.topics.answers.forget_all()
 
     def _set_members(self, broker: BrokerData, members: dict[int, str]) -> None:
         if broker.broker_addrs != members:
             broker.broker_addrs = dict(sorted(members.items()))
-            self.topics.forget_answers()
+            self.topics.answers.forget_all()
 
     def _take_topics(self, said: Registration, broker: BrokerData, *, is_first: bool) -> None:
         """Topics come from the master, or from the slave that stands in for it."""
@@ -212,7 +212,7 @@ class RouteTable:
 
     def _set_filters(self, member: _Member, servers: list[str]) -> None:
         if servers != self._filters.pop(member, []):
-            self.topics.forget_answers()
+            self.topics.answers.forget_all()
         if servers:
             self._filters[member] = servers
 

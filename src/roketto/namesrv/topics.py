@@ -6,6 +6,7 @@ change of a topic goes through this class, so nothing else has to remember to dr
 
 from collections.abc import Iterable
 
+from roketto.namesrv.answers import RouteAnswers
 from roketto.protocol.bodies.route import QueueData
 from roketto.protocol.bodies.topics import TopicQueueMappingInfo
 
@@ -16,9 +17,7 @@ PERM_READ_WRITE = 6
 class TopicTable:
     """Topics and their brokers; no IO."""
 
-    __slots__ = (
-        "_mappings", "_queues", "_topics_of", "answers", "entry_count", "standard_answers",
-    )  # fmt: skip
+    __slots__ = ("_mappings", "_queues", "_topics_of", "answers", "entry_count")
 
     def __init__(self) -> None:
         self._queues: dict[str, dict[str, QueueData]] = {}
@@ -26,10 +25,7 @@ class TopicTable:
         # no more than its own topics.
         self._topics_of: dict[str, dict[str, None]] = {}
         self._mappings: dict[str, dict[str, TopicQueueMappingInfo]] = {}
-        self.answers: dict[str, bytes] = {}
-        """Encoded routes by topic in FastJSON's dialect, for clients before 4.9.4."""
-        self.standard_answers: dict[str, bytes] = {}
-        """The same in standard JSON."""
+        self.answers = RouteAnswers()
         self.entry_count = 0
         """How many pairs of topic and broker there are, for queues and for mappings."""
 
@@ -65,13 +61,13 @@ class TopicTable:
             queues[queue.broker_name] = queue
             self._topics_of.setdefault(queue.broker_name, {})[topic] = None
             self.entry_count += before is None
-            self.forget_answer(topic)
+            self.answers.forget(topic)
 
     def put_mapping(self, topic: str, broker: str, mapping: TopicQueueMappingInfo) -> None:
         mappings = self._mappings.setdefault(topic, {})
         self.entry_count += broker not in mappings
         mappings[broker] = mapping
-        self.forget_answer(topic)
+        self.answers.forget(topic)
 
     def count_new(self, broker: str, topics: Iterable[str], mapped: Iterable[str]) -> int:
         """How many entries these topics and mappings of a broker would add."""
@@ -87,7 +83,7 @@ class TopicTable:
             if queues.pop(broker, None) is not None:
                 del self._topics_of[broker][topic]
                 self.entry_count -= 1
-                self.forget_answer(topic)
+                self.answers.forget(topic)
         if not queues:
             del self._queues[topic]
 
@@ -118,13 +114,5 @@ class TopicTable:
             perm = queue.perm & keep | add
             if perm != queue.perm:
                 queue.perm = perm
-                self.forget_answer(topic)
+                self.answers.forget(topic)
         return len(topics)
-
-    def forget_answer(self, topic: str) -> None:
-        self.answers.pop(topic, None)
-        self.standard_answers.pop(topic, None)
-
-    def forget_answers(self) -> None:
-        self.answers.clear()
-        self.standard_answers.clear()

@@ -48,7 +48,6 @@ class Command:
         code: int,
         ext: dict[str, str] | None = None,
         body: Body = b"",
-        *,
         opaque: int = 0,
         flag: int = 0,
         remark: str | None = None,
@@ -82,15 +81,11 @@ class Command:
         remark: str | None = None,
     ) -> "Command":
         """Return the answer to this request: its opaque and its serialisation, our identity."""
+        # By position, here and below: names in a call cost a tenth of a microsecond.
         return Command(
-            code,
-            ext,
-            body,
-            opaque=self.opaque,
-            flag=RESPONSE_FLAG,
-            remark=remark,
-            serialization=self.serialization,
-        )
+            code, ext, body, self.opaque, RESPONSE_FLAG, remark, _PYTHON, CURRENT_VERSION,
+            self.serialization,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         kind = "answer" if self.is_response else "request"
@@ -103,27 +98,13 @@ def decode_command(frame: memoryview) -> Command:
     if serialization == JSON:
         parsed = decode_json_header(header)
         return Command(
-            parsed.code,
-            parsed.extFields,
-            body,
-            opaque=parsed.opaque,
-            flag=parsed.flag,
-            remark=parsed.remark,
-            language=_language_number(parsed.language),
-            version=parsed.version,
-        )
+            parsed.code, parsed.extFields, body, parsed.opaque, parsed.flag, parsed.remark,
+            _language_number(parsed.language), parsed.version, JSON,
+        )  # fmt: skip
     code, language, version, opaque, flag, remark, ext = decode_compact_header(header)
-    return Command(
-        code,
-        ext,
-        body,
-        opaque=opaque,
-        flag=flag,
-        remark=remark,
-        language=language if language < len(LANGUAGES) else UNKNOWN_LANGUAGE,
-        version=version,
-        serialization=COMPACT,
-    )
+    if language >= len(LANGUAGES):
+        language = UNKNOWN_LANGUAGE
+    return Command(code, ext, body, opaque, flag, remark, language, version, COMPACT)
 
 
 def encode_head(command: Command) -> bytes:

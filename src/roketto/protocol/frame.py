@@ -37,26 +37,25 @@ class FrameDecoder:
     further use; its owner closes the connection.
     """
 
-    __slots__ = ("_frame_bytes_max", "_pending", "_wanted_bytes")
+    __slots__ = ("_frame_bytes_max", "_pending", "_wanted_bytes", "pending_bytes")
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._frame_bytes_max = frame_bytes_max
         self._pending = bytearray()
         self._wanted_bytes = LENGTH_BYTES
-
-    @property
-    def pending_bytes(self) -> int:
-        return len(self._pending)
+        self.pending_bytes = 0
 
     def feed(self, received: bytes) -> list[memoryview]:
         """Return every frame that is complete now; raise FrameError at the first bad length."""
         data: bytes | bytearray = received
-        if self._pending:
+        if self.pending_bytes:
             data = self._pending
             data += received
-            if len(data) < self._wanted_bytes:
+            self.pending_bytes = len(data)
+            if self.pending_bytes < self._wanted_bytes:
                 return []
             self._pending = bytearray()
+            self.pending_bytes = 0
         view = memoryview(data)
         frames: list[memoryview] = []
         size = len(data)
@@ -74,6 +73,7 @@ class FrameDecoder:
             start = end
         if start < size:
             self._pending = bytearray(view[start:])
+            self.pending_bytes = size - start
         return frames
 
     def _bad_length(self, frame_bytes: int) -> FrameError:
@@ -100,6 +100,11 @@ def split_frame(frame: memoryview) -> tuple[int, memoryview, memoryview]:
     if serialization > COMPACT:
         raise FrameError(f"unknown serialisation type {serialization}; known are 0 and 1")
     return serialization, frame[LENGTH_BYTES:body_start], frame[body_start:]
+
+
+def whole_frame(frame: memoryview) -> bytes:
+    """Return a frame as it travels, with its length field, from what the decoder yields."""
+    return _LENGTH.pack(len(frame)) + frame
 
 
 def frame_prefix(serialization: int, header_bytes: int, body_bytes: int) -> bytes:

@@ -22,7 +22,7 @@ from roketto.clock import monotonic_s
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.command import ONE_WAY_FLAG, Body, Command, decode_command, encode_head
 from roketto.protocol.errors import ProtocolError, RequestError
-from roketto.protocol.frame import FrameDecoder
+from roketto.protocol.frame import FrameDecoder, whole_frame
 from roketto.remoting.errors import (
     ConnectionLostError,
     RemotingError,
@@ -30,6 +30,7 @@ from roketto.remoting.errors import (
     TooManyRequestsError,
 )
 from roketto.remoting.load import Load
+from roketto.remoting.memo import Memo
 from roketto.remoting.settings import ConnectionSettings
 
 log = logging.getLogger(__name__)
@@ -65,15 +66,21 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_calls", "_close_callbacks", "_decoder", "_frame_started_s", "_frames", "_last_active_s",
-        "_load", "_loop", "_out", "_out_bytes", "_reading", "_settings", "_tasks", "_transport",
-        "_writable", "_write_stalled_s", "close_reason", "closed", "handler", "peer",
+        "_calls", "_close_callbacks", "_decoder", "_frame_started_s", "_frames", "_is_active",
+        "_last_active_s", "_load", "_loop", "_memo", "_out", "_out_bytes", "_reading", "_settings",
+        "_tasks", "_transport", "_writable", "_write_stalled_s", "close_reason", "closed",
+        "handler", "peer",
     )  # fmt: skip
 
     def __init__(
-        self, handler: Handler, settings: ConnectionSettings, load: Load | None = None
+        self,
+        handler: Handler,
+        settings: ConnectionSettings,
+        load: Load | None = None,
+        memo: Memo | None = None,
     ) -> None:
         self.handler = handler
+        self._memo = memo
         self._settings = settings
         self._load = load or Load(settings.requests_in_flight_max)
         self._decoder = FrameDecoder(settings.frame_bytes_max)
@@ -85,6 +92,7 @@ class Connection(asyncio.Protocol):
         self._close_callbacks: list[Callable[[Connection], None]] = []
         self._transport: asyncio.Transport | None = None
         self._reading = False
+        self._is_active = False
         self._last_active_s = monotonic_s()
         self._frame_started_s: float | None = None
         self._write_stalled_s: float | None = None
@@ -158,6 +166,9 @@ class Connection(asyncio.Protocol):
     def sweep(self, now_s: float) -> None:
         """Close or drop the connection if one of its deadlines has passed."""
         limits = self._settings
+        if self._is_active:  # noted here and not with every read: a read needs no clock
+            self._is_active = False
+            self._last_active_s = now_s
         stalled_s = self._write_stalled_s
         if stalled_s is not None and now_s - stalled_s > limits.write_deadline_s:
             self._drop(
@@ -185,16 +196,24 @@ class Connection(asyncio.Protocol):
         self._reading = True
 
     def data_received(self, data: bytes) -> None:
-        self._last_active_s = now_s = monotonic_s()
+        self._is_active = True
+        decoder = self._decoder
+        memo = self._memo
+        if memo is not None and not decoder.pending_bytes and not self._frames:
+            # A read is often exactly one frame, and then there is nothing to take apart.
+            known = memo.recall(data) if self._may_handle() else None
+            if known is not None:
+                self._write(known)
+                return
         try:
-            frames = self._decoder.feed(data)
+            frames = decoder.feed(data)
         except ProtocolError as error:
             self._break(error)
             return
-        if not self._decoder.pending_bytes:
+        if not decoder.pending_bytes:
             self._frame_started_s = None
         elif frames or self._frame_started_s is None:
-            self._frame_started_s = now_s
+            self._frame_started_s = monotonic_s()
         if self._frames:
             self._frames.extend(frames)
             return
@@ -251,6 +270,13 @@ class Connection(asyncio.Protocol):
         self._adjust_reading()
 
     def _handle_frame(self, frame: memoryview) -> None:
+        memo = self._memo
+        if memo is not None:
+            whole = whole_frame(frame)
+            known = memo.recall(whole)
+            if known is not None:
+                self._put(known, b"")
+                return
         try:
             command = decode_command(frame)
         except ProtocolError as error:
@@ -269,8 +295,12 @@ class Connection(asyncio.Protocol):
         except Exception as error:  # noqa: BLE001 (every failure of a handler becomes an answer)
             self._answer(command, failure_answer(command, error))
             return
-        if reply is None or isinstance(reply, Command):
+        if reply is None:
+            return
+        if isinstance(reply, Command):
             self._answer(command, reply)
+            if memo is not None:
+                memo.remember(whole, command, reply)
         else:
             self._start_task(command, reply)
 
@@ -316,8 +346,9 @@ class Connection(asyncio.Protocol):
             self._flush()
 
     def _queue(self, command: Command) -> None:
-        head = encode_head(command)
-        body = command.body
+        self._put(encode_head(command), command.body)
+
+    def _put(self, head: bytes, body: Body) -> None:
         self._out.append(head)
         self._out_bytes += len(head)
         if body:
@@ -332,11 +363,15 @@ class Connection(asyncio.Protocol):
             return
         self._out = []
         self._out_bytes = 0
-        self._last_active_s = monotonic_s()
+        self._is_active = True
         if len(out) == 1:
             self._transport.write(out[0])
         else:
             self._transport.writelines(out)
+
+    def _write(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._transport.write(data)
 
     def _adjust_reading(self) -> None:
         transport = self._transport

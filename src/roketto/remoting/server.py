@@ -17,6 +17,7 @@ from roketto.protocol.command import Command
 from roketto.protocol.versions import V5_3_1
 from roketto.remoting.connection import Connection, Handler, Reply
 from roketto.remoting.load import Load
+from roketto.remoting.memo import Memo
 from roketto.remoting.settings import ServerSettings
 
 log = logging.getLogger(__name__)
@@ -40,8 +41,11 @@ class Server:
     await server.stop()       # answers under way are finished, then everything is closed
     """
 
-    def __init__(self, handler: Handler, settings: ServerSettings) -> None:
+    def __init__(
+        self, handler: Handler, settings: ServerSettings, memo: Memo | None = None
+    ) -> None:
         self._handler = handler
+        self._memo = memo
         self._settings = settings
         self._load = Load(settings.requests_in_flight_max)
         self._connections_max = min(settings.connections_max, _descriptors_available())
@@ -160,7 +164,7 @@ class Server:
         settings = self._settings
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = Connection(self._handler, settings.connection, self._load)
+        connection = Connection(self._handler, settings.connection, self._load, self._memo)
         try:
             tls = settings.tls
             if tls is not None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roketto.protocol.errors import FrameError, FrameTooLargeError
-from roketto.protocol.frame import FrameDecoder, frame_prefix, split_frame
+from roketto.protocol.frame import FrameDecoder, frame_prefix, split_frame, whole_frame
 from roketto.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 
 
@@ -121,3 +121,10 @@ def test_a_header_that_does_not_fit_24_bits_is_not_written() -> None:
     assert frame_prefix(0, HEADER_BYTES_MAX, 0)[5:] == b"\xff\xff\xff"
     with pytest.raises(FrameError, match="exceeds the limit of 16777215"):
         frame_prefix(0, HEADER_BYTES_MAX + 1, 0)
+
+
+@given(frames)
+def test_a_frame_can_be_made_whole_again(sent: bytes) -> None:
+    """The length field that the decoder takes off comes back."""
+    [frame] = FrameDecoder().feed(sent)
+    assert whole_frame(frame) == sent

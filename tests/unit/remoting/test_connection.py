@@ -438,3 +438,43 @@ async def test_addresses_are_written_as_users_type_them(peername: object, text: 
     transport._extra = {"peername": peername}  # type: ignore[attr-defined]
     connection.connection_made(transport)
     assert connection.peer == text
+
+
+class ParrotMemo:
+    """Knows one frame by heart."""
+
+    def __init__(self) -> None:
+        self.known: dict[bytes, bytes] = {}
+        self.seen: list[tuple[int, int]] = []
+
+    def recall(self, frame: bytes) -> bytes | None:
+        return self.known.get(frame)
+
+    def remember(self, frame: bytes, request: Command, answer: Command) -> None:
+        self.seen.append((request.code, answer.code))
+        self.known[frame] = encode_command(answer)
+
+
+async def test_a_memo_answers_before_the_handler_is_asked(gate: Gate) -> None:
+    """It sees what handlers answer at once, and its answers go out in order with theirs."""
+    memo = ParrotMemo()
+    asked: list[int] = []
+
+    def handler(connection: Connection, request: Command) -> Reply:
+        asked.append(request.opaque)
+        return gate(connection, request) if request.code == 9 else request.answer(7)
+
+    connection = Connection(handler, ConnectionSettings(), None, memo)
+    transport = SimulatedTransport()
+    transport.protocol = connection
+    connection.connection_made(transport)
+    known = Command(5, opaque=1)
+    connection.data_received(frames(known))
+    connection.data_received(frames(known))
+    connection.data_received(frames(known, Command(6, opaque=2), known, Command(9, opaque=3)))
+    assert asked == [1, 2, 3]
+    assert [answer.opaque for answer in transport.commands()] == [1, 1, 1, 2, 1]
+    assert memo.seen == [(5, 7), (6, 7)]
+    gate.open.set()
+    await settle()
+    assert memo.seen == [(5, 7), (6, 7)], "an answer that was waited for is not offered"
