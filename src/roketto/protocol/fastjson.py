@@ -50,9 +50,10 @@ def excerpt(text: str) -> str:
 # --- reading --------------------------------------------------------------------------------------
 
 _BLANKS: Final = re.compile(r"[ \t\r\n\f\b]*+")
-# Possessive quantifiers: a string without an end is refused in one pass, whatever it holds.
+# Possessive where one character repeats: a string without an end is refused in one pass. Groups
+# are not: Python before 3.11.5 loses its place when a possessive group fails half-way.
 _STRING: Final = re.compile(
-    r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"' + r"|'([^'\\]*+(?:\\.[^'\\]*+)*+)'", re.DOTALL
+    r'"([^"\\]*+(?:\\.[^"\\]*+)*)"' + r"|'([^'\\]*+(?:\\.[^'\\]*+)*)'", re.DOTALL
 )
 _WORD: Final = re.compile(r"[^ \t\r\n\f\b,:{}\[\]\"']++")
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+")
@@ -220,7 +221,7 @@ def parse_number(word: str) -> int | float | None:
 
 # A string without an end is taken as one, too: else each escaped quote in it starts a new search.
 _STRING_OR_INTEGER_KEY: Final = re.compile(
-    rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|(?<=[{,])-?[0-9]++(?=:)', re.DOTALL
+    rb'"[^"\\]*+(?:\\.[^"\\]*+)*"?|(?<=[{,])-?[0-9]++(?=:)', re.DOTALL
 )
 
 

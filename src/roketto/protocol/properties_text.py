@@ -18,7 +18,7 @@ __all__ = ["format_properties", "parse_properties"]
 _BLANKS: Final = " \t\f"
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _ENTRY: Final = re.compile(
-    r"((?:[^\\=: \t\f]|\\.)*+)[ \t\f]*+(?:[=:][ \t\f]*+)?(.*)\Z",
+    r"((?:[^\\=: \t\f]|\\.)*)[ \t\f]*+(?:[=:][ \t\f]*+)?(.*)\Z",
     re.DOTALL,
 )
 _ESCAPE: Final = re.compile(r"\\(?:u(.{0,4})|(.))", re.DOTALL)

@@ -64,7 +64,8 @@ _KEYWORDS_AND_SYMBOLS = frozenset(
 
 _BLANKS = re.compile(r"[ \t\n\r\f]*+")
 
-# Possessive throughout: a token costs one pass over its characters, matched or not. Numbers with
+# Possessive where one character repeats: a token costs one pass over its characters, matched or
+# not (groups are not: Python before 3.11.5 loses its place when one fails half-way). Numbers with
 # a point or an exponent stand before integers so that the longer reading is tried first. A minus
 # sign before another may open a comment and is left to _read_unusual.
 _TOKEN = re.compile(
@@ -72,8 +73,8 @@ _TOKEN = re.compile(
     [ \t\n\r\f]*+
     (?: ([A-Za-z_$][A-Za-z0-9_$]*+)
       | (<>|[<>]=|[=<>(),+]|-(?!-))
-      | ('[^']*+(?:''[^']*+)*+')
-      | ((?:[0-9]++\.[0-9]*+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+|[0-9]++[eE][+-]?+[0-9]++)
+      | ('[^']*+(?:''[^']*+)*'(?!'))
+      | ((?:[0-9]++\.[0-9]*+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?|[0-9]++[eE][+-]?+[0-9]++)
       | (0|[1-9][0-9]*+[lL]?+)
     )
     """,
