@@ -1,15 +1,14 @@
 """The name server against Java's, in one run: route requests, start, memory."""
 
 import statistics
-import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from interop.peer import PLAIN, Peer
-from interop.peer.ports import lease_ports
 from load import LoadResult, call_and_hold, measure, resident_mb
 from roketto.protocol.bodies.registration import RegisterBrokerBody, encode_registration
 from roketto.protocol.bodies.topics import (
@@ -21,6 +20,7 @@ from roketto.protocol.codes import RequestCode
 from roketto.protocol.command import Command
 from roketto.protocol.headers.base import encode_header
 from roketto.protocol.headers.namesrv import RegisterBrokerRequest
+from servers import name_server
 
 LOADS = ((1, 1), (1, 64), (64, 1), (64, 16))
 """Connections and requests in flight on each."""
@@ -30,7 +30,6 @@ _TOPIC = "TopicTest"
 _WARM_UP_S = 3.0
 _STARTS = 5
 _JAVA_HEAP_MB = 512
-_START_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +44,11 @@ class Started:
 @contextmanager
 def roketto_name_server() -> Iterator[Started]:
     """Start ours as a user would, until its banner says that it serves."""
-    lease = lease_ports()
-    started_s = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "roketto", "namesrv", "-c", "/dev/stdin"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(f"listenPort={lease.first}\nbindAddress=127.0.0.1\n")
-        process.stdin.close()
-        line = ""
-        while "boot success" not in line:
-            line = process.stdout.readline()
-            if not line:
-                raise RuntimeError("the name server ended before it was ready")
-        taken_s = time.perf_counter() - started_s
-        yield Started(f"127.0.0.1:{lease.first}", process.pid, taken_s)
-    finally:
-        process.terminate()
-        process.wait(_START_TIMEOUT_S)
-        assert process.stdout is not None
-        process.stdout.close()
-        lease.release()
+    with (
+        tempfile.TemporaryDirectory(prefix="roketto-bench-") as folder,
+        name_server(Path(folder)) as server,
+    ):
+        yield Started(server.address, server.popen.pid, server.start_s)
 
 
 @contextmanager

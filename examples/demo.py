@@ -6,16 +6,13 @@
 
 import argparse
 import asyncio
-import contextlib
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from interop.peer import Peer, PeerUnavailableError
-from interop.peer.ports import lease_ports
 from roketto.protocol.bodies.base import decode_body
 from roketto.protocol.bodies.registration import RegisterBrokerBody, encode_registration
 from roketto.protocol.bodies.route import TopicRouteData
@@ -26,6 +23,7 @@ from roketto.protocol.headers.base import encode_header
 from roketto.protocol.headers.namesrv import RegisterBrokerRequest
 from roketto.remoting.loop import run
 from roketto.remoting.pool import Pool
+from servers import name_server
 
 JAVA_VERSION = "5.5.0"
 TOPIC = "orders"
@@ -43,12 +41,12 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     started_s = time.monotonic()
     try:
-        with (
-            tempfile.TemporaryDirectory(prefix="roketto-demo-") as folder,
-            name_server(Path(folder)) as address,
-        ):
-            if options.no_java or not java_part(address):
-                run(python_part(address))
+        with tempfile.TemporaryDirectory(prefix="roketto-demo-") as folder:
+            step("A name server starts", "mqnamesrv -c namesrv.conf")
+            with name_server(Path(folder)) as server:
+                print(f"    {server.banner}\n    ready after {server.start_s:.2f} s")
+                if options.no_java or not java_part(server.address):
+                    run(python_part(server.address))
     except DemoError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
@@ -60,39 +58,6 @@ def step(text: str, command: str = "") -> None:
     print(f"\n==> {text}", flush=True)
     if command:
         print(f"    $ {command}", flush=True)
-
-
-@contextlib.contextmanager
-def name_server(folder: Path) -> Iterator[str]:
-    """Run mqnamesrv as a process of its own for as long as the block lasts."""
-    lease = lease_ports()
-    conf = folder / "namesrv.conf"
-    conf.write_text(
-        f"listenPort={lease.first}\n"
-        "bindAddress=127.0.0.1\n"
-        f"kvConfigPath={folder / 'kvConfig.json'}\n"
-        f"configStorePath={folder / 'namesrv.properties'}\n"
-    )
-    step("A name server starts", "mqnamesrv -c namesrv.conf")
-    started_s = time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "roketto", "namesrv", "--log-level", "WARNING", "-c", str(conf)],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        while "boot success" not in (line := process.stdout.readline()):
-            if not line:
-                raise DemoError("the name server ended before it was ready")
-        print(f"    {line.rstrip()}")
-        print(f"    ready after {time.monotonic() - started_s:.2f} s")
-        yield f"127.0.0.1:{lease.first}"
-    finally:
-        process.terminate()
-        process.wait(10)
-        process.stdout.close()
-        lease.release()
 
 
 def java_part(address: str) -> bool:

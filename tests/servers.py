@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,12 +15,15 @@ _STOP_TIMEOUT_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class ServerProcess:
-    """A running server; ``log`` is what it wrote to standard error."""
+    """A running server: what it said when it was ready, and its log on standard error."""
 
     address: str
     port: int
     popen: subprocess.Popen[str]
     log: Path
+    banner: str
+    start_s: float
+    """Seconds from starting the process to the banner."""
 
     def resident_kb(self) -> int:
         for line in Path(f"/proc/{self.popen.pid}/status").read_text().splitlines():
@@ -45,6 +49,7 @@ def name_server(folder: Path, config: Mapping[str, str] | None = None) -> Iterat
     conf = folder / f"namesrv-{lease.first}.conf"
     conf.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     log = folder / f"namesrv-{lease.first}.log"
+    started_s = time.perf_counter()
     with log.open("w") as stderr:
         popen = subprocess.Popen(
             [sys.executable, "-m", "roketto", "namesrv", "-c", str(conf)],
@@ -56,7 +61,9 @@ def name_server(folder: Path, config: Mapping[str, str] | None = None) -> Iterat
     try:
         while "boot success" not in (line := popen.stdout.readline()):
             assert line, f"the name server ended before it was ready: {log.read_text()}"
-        yield ServerProcess(f"127.0.0.1:{lease.first}", lease.first, popen, log)
+        taken_s = time.perf_counter() - started_s
+        address = f"127.0.0.1:{lease.first}"
+        yield ServerProcess(address, lease.first, popen, log, line.rstrip(), taken_s)
     finally:
         popen.terminate()
         popen.wait(_STOP_TIMEOUT_S)
