@@ -105,9 +105,11 @@ def test_every_module_says_what_it_is(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_every_protocol_module_has_its_own_tests(path: Path) -> None:
-    """tests/unit mirrors src/roketto/protocol one to one."""
-    if package_of(path) != "protocol" or path.name in ("__init__.py", "limits.py"):
+def test_modules_have_tests_of_their_own(path: Path) -> None:
+    """tests/unit mirrors protocol and store one to one."""
+    if package_of(path) not in ("protocol", "store"):
+        return
+    if path.name in ("__init__.py", "limits.py"):
         return
     relative = path.relative_to(PACKAGE)
     expected = ROOT / "tests" / "unit" / relative.parent / f"test_{relative.name}"

@@ -34,6 +34,8 @@ from roketto.protocol.sysflags import BORN_HOST_IPV6, COMPRESSED, HOST_BITS, STO
 from roketto.protocol.utf8 import decode_utf8, encode_utf8
 
 _CRC_MASK: Final = 0x7FFF_FFFF
+_PUBLISHED_LAST: Final = 8
+"""The size and the magic of a record; without them its bytes are none."""
 
 
 class Record:
@@ -281,7 +283,6 @@ def encode_record_into(
         )  # fmt: skip
     except struct.error as error:
         raise RecordError(f"a number of {record!r} does not fit its field: {error}") from error
-    view[: head.size] = head_packed
     view[head.size : body_end] = body
     if is_v1:
         view[body_end] = topic_bytes
@@ -290,6 +291,9 @@ def encode_record_into(
     view[topic_at : topic_at + topic_bytes] = topic
     SHORT.pack_into(view, properties_at - 2, properties_bytes)
     view[properties_at:] = properties
+    # Size and magic come last: a process that dies in between leaves no record, not half of one.
+    view[_PUBLISHED_LAST : head.size] = head_packed[_PUBLISHED_LAST:]
+    view[:_PUBLISHED_LAST] = head_packed[:_PUBLISHED_LAST]
     if append_crc:
         patch_crc_property(view, 0)
     return size

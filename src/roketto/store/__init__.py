@@ -1,0 +1,1 @@
+"""RocketMQ's store in RocketMQ's files: synchronous, one writer, no sockets."""

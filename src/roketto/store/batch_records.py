@@ -1,0 +1,180 @@
+"""A client's batch as the records of a log: one of each item, all built before any is written.
+
+Of a record (drawn in record_layout.py) that was an item (drawn in protocol/batch.py)::
+
+    size, magic, CRC, queue id, flag, queue offset, log offset     differ
+    system flag to prepared offset                                 are the same in the whole batch
+    body                                                           is the item's
+    topic                                                          is the same in the whole batch
+    properties                                                     are the item's
+
+So four pieces make a record: the head, the body, topic with the length of the properties, and the
+properties. They are joined and then written at once. That costs a copy of the body, but a batch
+with damage in its last item leaves nothing behind, and for bodies of up to 1 KiB it was measured
+to be faster than writing each piece to its place.
+"""
+
+import struct
+import zlib
+from typing import Final
+
+from roketto.protocol.batch import decode_batch
+from roketto.protocol.errors import RecordError
+from roketto.protocol.hosts import IPV4_HOST_BYTES, IPV6_HOST_BYTES
+from roketto.protocol.limits import TOPIC_BYTES_MAX
+from roketto.protocol.record import Record, encode_record
+from roketto.protocol.record_layout import HEADS, HOST_BITS_SHIFT, MAGIC_V1, MAGIC_V2, SHORT
+from roketto.protocol.sysflags import HOST_BITS
+from roketto.protocol.utf8 import encode_utf8
+
+_VARYING_BYTES: Final = 36
+"""From the size to the log offset."""
+_BODY_LENGTH_BYTES: Final = 4
+_HEADS: Final = tuple(
+    struct.Struct(f">iIiiiqq{head.size - _VARYING_BYTES - _BODY_LENGTH_BYTES}si") for head in HEADS
+)
+"""HEADS with everything that is the same in the whole batch as one field."""
+
+_ITEM: Final = struct.Struct(">i8xii")
+"""Size, flag and body length of an item; its magic and CRC mean nothing."""
+_ITEM_BYTES: Final = _ITEM.size
+_CRC_MASK: Final = 0x7FFF_FFFF
+
+
+class EncodedBatch:
+    """The records of a batch: their bytes, and of each its size and its property string."""
+
+    __slots__ = ("data", "properties", "sizes")
+
+    def __init__(self, data: bytes, sizes: list[int], properties: list[bytes]) -> None:
+        self.data: bytes = data
+        self.sizes: list[int] = sizes
+        self.properties: list[bytes] = properties
+
+
+def encode_batch_records(
+    batch: Record, queue_offset: int, log_offset: int, store_time_ms: int
+) -> EncodedBatch:
+    """The records of the items in ``batch.body``, the first of them at these offsets.
+
+    RecordError if any byte of the batch is out of place.
+    """
+    topic = encode_utf8(batch.topic)
+    is_v1 = len(topic) <= TOPIC_BYTES_MAX
+    magic = MAGIC_V1 if is_v1 else MAGIC_V2
+    topic = (bytes((len(topic),)) if is_v1 else SHORT.pack(len(topic))) + topic
+    host_bits = _host_bits(batch)
+    pack = _HEADS[host_bits].pack
+    unpack = _ITEM.unpack_from
+    crc32 = zlib.crc32
+    growth = HEADS[host_bits].size - _ITEM_BYTES + len(topic)
+    queue_id = batch.queue_id
+    data = bytes(batch.body)
+    data_bytes = len(data)
+    parts: list[bytes] = []
+    sizes: list[int] = []
+    all_properties: list[bytes] = []
+    topic_and_length = b""
+    properties_bytes = -1  # those of the item before, mostly as many as those of this one
+    at = 0
+    try:
+        common = _common_fields(batch, host_bits, store_time_ms)
+        while at < data_bytes:
+            item_bytes, flag, body_bytes = unpack(data, at)
+            body_at = at + _ITEM_BYTES
+            body_end = body_at + body_bytes
+            at += item_bytes
+            if body_bytes < 0 or not body_end + 2 <= at <= data_bytes:
+                raise _damage(data)
+            if at - body_end - 2 != properties_bytes:
+                properties_bytes = at - body_end - 2
+                topic_and_length = topic + SHORT.pack(properties_bytes)
+            if (data[body_end] << 8) + data[body_end + 1] != properties_bytes:
+                raise _damage(data)
+            body = data[body_at:body_end]
+            properties = data[body_end + 2 : at]
+            size = item_bytes + growth
+            crc = crc32(body) & _CRC_MASK
+            head = pack(
+                size, magic, crc, queue_id, flag, queue_offset, log_offset, common, body_bytes
+            )
+            parts += (head, body, topic_and_length, properties)
+            sizes.append(size)
+            all_properties.append(properties)
+            queue_offset += 1
+            log_offset += size
+    except struct.error as error:
+        raise _damage(data) from error
+    return EncodedBatch(b"".join(parts), sizes, all_properties)
+
+
+def encode_batch_with_crc(
+    batch: Record, queue_offset: int, log_offset: int, store_time_ms: int
+) -> EncodedBatch:
+    """The same, each record with the CRC property, which nothing about is shared."""
+    parts: list[bytes] = []
+    sizes: list[int] = []
+    all_properties: list[bytes] = []
+    for item in decode_batch(batch.body):
+        record = _record_of(batch, item.body, item.properties_raw, item.flag, store_time_ms)
+        record.queue_offset = queue_offset
+        record.log_offset = log_offset
+        encoded = encode_record(record, append_crc=True)
+        parts.append(encoded)
+        sizes.append(len(encoded))
+        all_properties.append(item.properties_raw)
+        queue_offset += 1
+        log_offset += len(encoded)
+    return EncodedBatch(b"".join(parts), sizes, all_properties)
+
+
+def _record_of(
+    batch: Record, body: bytes | memoryview, properties_raw: bytes, flag: int, store_time_ms: int
+) -> Record:
+    return Record(
+        batch.topic,
+        body,
+        properties_raw,
+        queue_id=batch.queue_id,
+        flag=flag,
+        sys_flag=batch.sys_flag,
+        born_time_ms=batch.born_time_ms,
+        born_host=batch.born_host,
+        store_time_ms=store_time_ms,
+        store_host=batch.store_host,
+        reconsume_times=batch.reconsume_times,
+    )
+
+
+def _host_bits(batch: Record) -> int:
+    """Which of HEADS the hosts ask for."""
+    bits = 0
+    for bit, host in ((1, batch.born_host), (2, batch.store_host)):
+        if len(host) == IPV6_HOST_BYTES:
+            bits |= bit
+        elif len(host) != IPV4_HOST_BYTES:
+            raise RecordError(
+                f"a host of {len(host)} bytes; it takes {IPV4_HOST_BYTES} (IPv4) or"
+                f" {IPV6_HOST_BYTES} (IPv6)"
+            )
+    return bits
+
+
+def _common_fields(batch: Record, host_bits: int, store_time_ms: int) -> bytes:
+    """System flag to prepared offset; the latter is 0, for no batch is part of a transaction."""
+    sys_flag = (batch.sys_flag & ~HOST_BITS) | host_bits << HOST_BITS_SHIFT
+    head = HEADS[host_bits].pack(
+        0, 0, 0, 0, 0, 0, 0,
+        sys_flag, batch.born_time_ms, batch.born_host, store_time_ms, batch.store_host,
+        batch.reconsume_times, 0, 0,
+    )  # fmt: skip
+    return head[_VARYING_BYTES:-_BODY_LENGTH_BYTES]
+
+
+def _damage(data: bytes) -> RecordError:
+    """What is wrong with a batch: a place in it, or else a number that does not fit its field."""
+    try:
+        decode_batch(data)
+    except RecordError as error:
+        return error
+    return RecordError("a time, queue id or offset of a batch does not fit its field")

@@ -1,0 +1,474 @@
+"""One queue's units: where in the log each of its messages lies, 20 bytes each, in Java's files.
+
+A unit, big-endian; unit n of a queue is at byte 20 n, in the file named after its first byte::
+
+    0   8   log offset of the record
+    8   4   size of the record
+    12  8   tags code (hash of the tag), or the time to deliver at for delayed messages
+
+Units are derived from the log. A queue therefore keeps the newest ones in memory and writes them
+when it is flushed: an idle queue needs no map, no descriptor and no buffer, and what a crash takes
+from memory is read from the log again.
+"""
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from enum import Enum
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from roketto.store.errors import CorruptStoreError, FileSizeError
+from roketto.store.files import Files
+
+UNIT_BYTES: Final = 20
+FILE_BYTES: Final = 300_000 * UNIT_BYTES
+"""Java's mappedFileSizeConsumeQueue."""
+TAIL_BYTES_MAX: Final = 65_536
+"""Units kept in memory by one queue before it writes them without being asked to."""
+
+_UNIT: Final = struct.Struct(">qiq")
+_BLANK: Final = _UNIT.pack(0, 0x7FFF_FFFF, 0)
+"""Fills the first file before the first unit of a queue that does not start at 0."""
+_CHUNK_BYTES: Final = 3_200 * UNIT_BYTES
+"""What is read at once where many units are looked at."""
+_FILES_SCANNED: Final = 3
+"""The newest files, whose units are looked at one by one when a queue is opened; as Java does."""
+_NAME_DIGITS: Final = 20
+
+
+class Unit(NamedTuple):
+    """One entry of a queue."""
+
+    log_offset: int
+    size: int
+    tags_code: int
+
+
+class Boundary(Enum):
+    """Which of the messages around a time is meant."""
+
+    LOWER = "lower"
+    """The first that is not older."""
+    UPPER = "upper"
+    """The last that is not newer."""
+
+
+class QueueMismatchError(CorruptStoreError):
+    """The log has a message whose place in its queue is not the next one there.
+
+    Either the queue's files or the numbering in the log are wrong; nothing was written.
+    """
+
+    def __init__(self, directory: Path, queue_offset: int, queue_offset_max: int) -> None:
+        super().__init__(
+            directory,
+            queue_offset * UNIT_BYTES,
+            f"the log has a message for offset {queue_offset} of this queue, which continues at "
+            f"{queue_offset_max}; rebuild the queue from the log",
+        )
+        self.queue_offset = queue_offset
+        self.queue_offset_max = queue_offset_max
+
+
+class ConsumeQueue:
+    """The units of one queue. The table of all queues makes, flushes and syncs it.
+
+    ``queue_offset_min`` is the first unit whose message may still be read, ``queue_offset_max``
+    the next one to be written; ``log_offset_max`` is where the newest message ends in the log, -1
+    without one. After ``recover``, ``rebuild_from`` says from where on the log must be dispatched
+    again because files were damaged; None means that nothing but an unwritten tail can be missing.
+    What was found then counts as not synced.
+    """
+
+    __slots__ = (
+        "_created",
+        "_dirty",
+        "_file_bytes",
+        "_files",
+        "_first",
+        "_synced",
+        "_tail",
+        "_written",
+        "directory",
+        "log_offset_max",
+        "queue_offset_max",
+        "queue_offset_min",
+        "rebuild_from",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        directory: Path,
+        file_bytes: int = FILE_BYTES,
+        dirty: "dict[ConsumeQueue, None] | None" = None,
+    ) -> None:
+        """``dirty`` is where the queue enters itself when it has units to flush."""
+        assert file_bytes > 0, file_bytes
+        assert file_bytes % UNIT_BYTES == 0, file_bytes
+        self._files = files
+        self.directory = directory
+        self._file_bytes = file_bytes
+        self._dirty: dict[ConsumeQueue, None] = {} if dirty is None else dirty
+        self._tail = bytearray()
+        self._forget(0)
+
+    def _forget(self, position: int) -> None:
+        """No units and no files; the next unit is the one at ``position``."""
+        # Bytes of the queue: its files cover [first, created), of which [.., written) is in use
+        # and [.., synced) on the disk; the tail follows at written.
+        start = position - position % self._file_bytes
+        self._first = start
+        self._created = start
+        self._written = position
+        self._synced = start
+        self._tail.clear()
+        self.queue_offset_min = position // UNIT_BYTES
+        self.queue_offset_max = position // UNIT_BYTES
+        self.log_offset_max = -1
+        self.rebuild_from: int | None = None
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def append(self, log_offset: int, size: int, tags_code: int, queue_offset: int) -> bool:
+        """Add the unit of one message; False if the queue has it already.
+
+        An empty queue may start anywhere. After that, QueueMismatchError unless ``queue_offset``
+        is the next one.
+        """
+        log_end = log_offset + size
+        if log_end <= self.log_offset_max:
+            return False
+        if queue_offset != self.queue_offset_max:
+            self._start_at(queue_offset)
+        tail = self._tail
+        if not tail:
+            self._dirty[self] = None
+        elif len(tail) >= TAIL_BYTES_MAX:
+            self.flush()
+        tail += _UNIT.pack(log_offset, size, tags_code)
+        self.queue_offset_max = queue_offset + 1
+        self.log_offset_max = log_end
+        return True
+
+    def _start_at(self, queue_offset: int) -> None:
+        if self.log_offset_max >= 0 or queue_offset < 0:
+            raise QueueMismatchError(self.directory, queue_offset, self.queue_offset_max)
+        if self._starts():
+            self.clear()
+        position = queue_offset * UNIT_BYTES
+        blank_bytes = position % self._file_bytes
+        if blank_bytes:
+            start = position - blank_bytes
+            self._create_file(start)
+            self._files.write_at(self._path(start), 0, _BLANK * (blank_bytes // UNIT_BYTES))
+        self._forget(position)
+        if blank_bytes:
+            self._created += self._file_bytes
+
+    def flush(self) -> None:
+        """Write the units that are in memory to their files; after an error they still are."""
+        tail = self._tail
+        done = 0
+        while done < len(tail):
+            position = self._written + done
+            if position >= self._created:
+                self._create_file(position)
+                self._created = position + self._file_bytes
+            inside = position % self._file_bytes
+            piece = tail[done : done + self._file_bytes - inside]
+            self._files.write_at(self._path(position - inside), inside, piece)
+            done += len(piece)
+        self._written += done
+        tail.clear()
+
+    def _create_file(self, start: int) -> None:
+        if self._created == self._first:
+            self._files.make_directory(self.directory)
+        path = self._path(start)
+        self._files.remove(path)  # what damage or a crash while it was made may have left there
+        self._files.create_sparse(path, self._file_bytes)
+
+    def sync(self) -> None:
+        """Return when everything flushed so far is on the disk."""
+        written, synced, file_bytes = self._written, self._synced, self._file_bytes
+        if synced >= written:
+            return
+        for start in range(synced - synced % file_bytes, written, file_bytes):
+            self._files.sync(self._path(start))
+            if start >= synced:  # made since the last sync
+                self._files.sync_directory(self.directory)
+        self._synced = written
+
+    def clear(self) -> None:
+        """Remove all units and files; the queue may start anywhere again."""
+        self._files.remove_tree(self.directory)
+        self._forget(0)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def read(self, queue_offset: int, count: int) -> bytes:
+        """Up to ``count`` units from ``queue_offset`` on, fewer at the end, none outside."""
+        stop = min(queue_offset + count, self.queue_offset_max)
+        if not self.queue_offset_min <= queue_offset < stop:
+            return b""
+        return self._read(queue_offset * UNIT_BYTES, stop * UNIT_BYTES)
+
+    def unit(self, queue_offset: int) -> Unit | None:
+        """The unit at an offset, None outside the queue."""
+        raw = self.read(queue_offset, 1)
+        return Unit._make(_UNIT.unpack(raw)) if raw else None
+
+    def _read(self, position: int, stop: int) -> bytes:
+        written = self._written
+        pieces = []
+        while position < min(stop, written):
+            inside = position % self._file_bytes
+            size = min(stop, written, position - inside + self._file_bytes) - position
+            piece = self._files.read_at(self._path(position - inside), inside, size)
+            if len(piece) != size:
+                reason = f"it ends there, but the queue has {size - len(piece)} bytes more in it"
+                path = self._path(position - inside)
+                raise CorruptStoreError(path, inside + len(piece), reason)
+            pieces.append(piece)
+            position += size
+        if position < stop:
+            pieces.append(bytes(self._tail[position - written : stop - written]))
+        return b"".join(pieces)
+
+    def _unit_at(self, queue_offset: int) -> Unit:
+        position = queue_offset * UNIT_BYTES
+        return Unit._make(_UNIT.unpack(self._read(position, position + UNIT_BYTES)))
+
+    def _log_offset_at(self, queue_offset: int) -> int:
+        return self._unit_at(queue_offset).log_offset
+
+    def _find(self, log_offset: int) -> int:
+        """The first readable unit whose message lies at or behind ``log_offset``."""
+        offsets = range(self.queue_offset_min, self.queue_offset_max)
+        return offsets.start + bisect_left(offsets, log_offset, key=self._log_offset_at)
+
+    def offset_by_time(
+        self, timestamp_ms: int, boundary: Boundary, store_time_of: Callable[[int], int]
+    ) -> int:
+        """The first unit not older (LOWER) or the last not newer (UPPER) than a time.
+
+        ``store_time_of`` says when the record at a log offset was stored; a negative time stands
+        for one that is gone. All older: LOWER is the end of the queue. All newer: UPPER is its
+        start.
+        """
+        offsets = range(self.queue_offset_min, self.queue_offset_max)
+
+        def time_of(queue_offset: int) -> int:
+            return store_time_of(self._log_offset_at(queue_offset))
+
+        if boundary is Boundary.LOWER:
+            return offsets.start + bisect_left(offsets, timestamp_ms, key=time_of)
+        not_newer = bisect_right(offsets, timestamp_ms, key=time_of)
+        return offsets.start + max(not_newer - 1, 0)
+
+    # --- retention ----------------------------------------------------------------------------
+
+    def correct_min(self, log_min_offset: int) -> None:
+        """Move the start to the first message that is still in the log, which begins there."""
+        if self.log_offset_max <= log_min_offset:
+            self.queue_offset_min = self.queue_offset_max
+        elif self._log_offset_at_start() < log_min_offset:
+            self.queue_offset_min = self._find(log_min_offset)
+
+    def delete_files_below(self, log_min_offset: int) -> int:
+        """Delete files, but never the last, with no message left in the log; how many."""
+        deleted = 0
+        while self._first + self._file_bytes < self._created:
+            following = self._first + self._file_bytes
+            if self._log_offset_at(following // UNIT_BYTES - 1) >= log_min_offset:
+                break
+            self._files.remove(self._path(self._first))
+            self._first = following
+            deleted += 1
+        self._synced = max(self._synced, self._first)
+        self.queue_offset_min = max(self.queue_offset_min, self._first // UNIT_BYTES)
+        self.correct_min(log_min_offset)
+        return deleted
+
+    # --- opening ------------------------------------------------------------------------------
+
+    def recover(self, log_min_offset: int) -> None:
+        """Find the units in the files, writing nothing; the log begins at ``log_min_offset``.
+
+        The end is the first unit that was never written. Where a unit contradicts the one before
+        it (records do not overlap, and a queue has them in the order of the log) or others follow
+        on the end, none of the files that were looked at is trusted.
+        """
+        self._forget(0)
+        run, has_older, is_damaged = self._newest_run()
+        if run:
+            self._first, self._created = run.start, run.stop
+            self._written = run.stop  # the whole of the files may be read from here on
+            is_damaged |= self._recover_run(log_min_offset)
+            if has_older and self._log_offset_at_start() > log_min_offset:
+                self._forget(0)  # the units between are missing and cannot be put in later
+                is_damaged = True
+            self.correct_min(log_min_offset)
+        if is_damaged:
+            self.rebuild_from = max(self.log_offset_max, 0)
+
+    def _newest_run(self) -> tuple[range, bool, bool]:
+        """The newest whole files without a gap; are there older ones; was something damaged?"""
+        file_bytes = self._file_bytes
+        whole: list[int] = []
+        partial: list[int] = []
+        for start in self._starts():
+            size = self._files.size(self._path(start)) or 0
+            if size > file_bytes:
+                raise FileSizeError(
+                    f"{self._path(start)} has {size} bytes, the configuration says {file_bytes}; "
+                    "set mappedFileSizeConsumeQueue to what it was"
+                )
+            if size == file_bytes and start % file_bytes == 0:
+                whole.append(start)
+            elif size:  # an empty one is what a crash leaves that came while it was made
+                partial.append(start)
+        if not whole:
+            return range(0), False, bool(partial)
+        first = whole[-1]
+        for start in reversed(whole[:-1]):
+            if start != first - file_bytes:
+                break
+            first = start
+        has_older = whole[0] < first or any(start < first for start in partial)
+        has_newer = any(start > whole[-1] for start in partial)
+        return range(first, whole[-1] + file_bytes), has_older, has_newer
+
+    def _recover_run(self, log_min_offset: int) -> bool:
+        """Set the ends of the queue from its files; True if they were damaged."""
+        last = self._created - self._file_bytes
+        begin = self._skip_blanks()
+        scanned_from = max(begin, self._created - _FILES_SCANNED * self._file_bytes)
+        end, is_sound = self._scan_end(scanned_from)
+        self._synced = scanned_from - scanned_from % self._file_bytes
+        self._end_at(end if is_sound else scanned_from)
+        self.queue_offset_min = begin // UNIT_BYTES
+        if not is_sound and self.log_offset_max <= log_min_offset:
+            self._forget(0)  # the units to rebuild need not follow on those that are left
+        return not is_sound or end < last
+
+    def _skip_blanks(self) -> int:
+        """Where the first file's filler ends."""
+        first = self._first // UNIT_BYTES
+        if not self._is_blank(first):
+            return self._first
+        offsets = range(first, first + self._file_bytes // UNIT_BYTES)
+        blanks = bisect_left(offsets, True, key=lambda offset: not self._is_blank(offset))
+        return self._first + blanks * UNIT_BYTES
+
+    def _is_blank(self, queue_offset: int) -> bool:
+        position = queue_offset * UNIT_BYTES
+        return self._read(position, position + UNIT_BYTES) == _BLANK
+
+    def _scan_end(self, position: int) -> tuple[int, bool]:
+        """Where the units end, and whether they agree with each other and nothing follows."""
+        log_end = 0
+        while position < self._created:
+            chunk = self._read(position, min(position + _CHUNK_BYTES, self._created))
+            chunk_end = position + len(chunk)
+            for log_offset, size, _ in _UNIT.iter_unpack(chunk):
+                if size <= 0 or log_offset < log_end:
+                    rest_bytes = chunk_end - position
+                    return position, chunk[-rest_bytes:] == bytes(rest_bytes)
+                log_end = log_offset + size
+                position += UNIT_BYTES
+        return position, True
+
+    def _end_at(self, position: int) -> None:
+        """Let the queue end at a position inside its files."""
+        self._tail.clear()
+        self._written = position
+        self._synced = min(self._synced, position)
+        self._created = position + -position % self._file_bytes
+        self.queue_offset_max = position // UNIT_BYTES
+        self.log_offset_max = self._log_end_before(position)
+
+    def _log_end_before(self, position: int) -> int:
+        """Where the message of the unit before a position ends in the log, -1 without one."""
+        last = self._read(max(position - UNIT_BYTES, self._first), position)
+        if not last or last == _BLANK:
+            return -1
+        log_offset, size, _ = Unit._make(_UNIT.unpack(last))
+        return log_offset + size
+
+    def _log_offset_at_start(self) -> int:
+        """Where the first message lies in the log; 0 without one, as nothing can miss before."""
+        has_units = self.queue_offset_min < self.queue_offset_max
+        return self._log_offset_at(self.queue_offset_min) if has_units else 0
+
+    def truncate(self, log_offset: int) -> None:
+        """Drop the units of messages at or behind ``log_offset``, and files that are not ours.
+
+        Recovery's last step, after it has dispatched the log again; nobody else may call it.
+        """
+        cut = self._find(log_offset) * UNIT_BYTES
+        if cut >= self._written:
+            del self._tail[cut - self._written :]
+            self.queue_offset_max = cut // UNIT_BYTES
+            self.log_offset_max = self._log_end_before(cut)
+        else:
+            self._end_at(cut)
+            self._erase_after(cut)
+        for start in self._starts():
+            if start % self._file_bytes or not self._first <= start < self._created:
+                self._files.remove(self._path(start))
+        self.rebuild_from = None
+
+    def _erase_after(self, position: int) -> None:
+        """Put zeros where units were, lest they be taken for newer ones one day."""
+        inside = position % self._file_bytes
+        if not inside:
+            return  # the file is removed as a whole
+        path = self._path(position - inside)
+        while inside < self._file_bytes:
+            size = min(_CHUNK_BYTES, self._file_bytes - inside)
+            if self._files.read_at(path, inside, size) != bytes(size):
+                self._files.write_at(path, inside, bytes(size))
+            inside += size
+        self._files.sync(path)
+
+    def _starts(self) -> list[int]:
+        """What the names of the files say, in order; other names are not ours."""
+        names = self._files.names(self.directory)
+        return [int(name) for name in names if len(name) == _NAME_DIGITS and name.isdecimal()]
+
+    def _path(self, start: int) -> Path:
+        return self.directory / f"{start:0{_NAME_DIGITS}d}"
+
+
+def scan(raw: bytes, codes: frozenset[int] | None) -> list[tuple[int, int, int, int]]:
+    """The units in ``raw`` with one of these tags codes (None: all), with their place in it.
+
+    >>> scan(_UNIT.pack(0, 100, 7) + _UNIT.pack(100, 90, 8), frozenset([8]))
+    [(100, 90, 8, 1)]
+    """
+    units = enumerate(_UNIT.iter_unpack(raw))
+    if codes is None:
+        return [(log_offset, size, code, n) for n, (log_offset, size, code) in units]
+    return [(log_offset, size, code, n) for n, (log_offset, size, code) in units if code in codes]
+
+
+def merge_adjacent(units: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, int]]:
+    """The ranges of the log, offset and size, that hold the records of these units in this order.
+
+    >>> merge_adjacent([(0, 100, 7, 0), (100, 90, 8, 1), (400, 10, 8, 2)])
+    [(0, 190), (400, 10)]
+    """
+    ranges: list[tuple[int, int]] = []
+    start = end = -1
+    for log_offset, size, _, _ in units:
+        if log_offset != end:
+            if end >= 0:
+                ranges.append((start, end - start))
+            start = end = log_offset
+        end += size
+    if end >= 0:
+        ranges.append((start, end - start))
+    return ranges

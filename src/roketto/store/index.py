@@ -1,0 +1,262 @@
+"""The index of messages by key: Java's hash index, a run of files from oldest to newest.
+
+A message is filed under ``topic#key`` for its unique key and each of its keys. The index knows
+hashes only: a query may find messages with other keys, and whoever asks compares the text.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Final
+
+from roketto.protocol.javahash import java_hash
+from roketto.store.errors import FileSizeError
+from roketto.store.files import Files
+from roketto.store.indexfile import ENTRIES, SLOTS, IndexFile, file_bytes
+
+QUERY_MAX: Final = 64
+"""Java's maxMsgsNumBatch: what one query finds at most."""
+
+_KEY_SEPARATOR: Final = " "
+_NAME_DIGITS: Final = 17
+_UINT_MASK: Final = 0xFFFF_FFFF
+_INT_MASK: Final = 0x7FFF_FFFF
+_PREFIXES_MAX: Final = 65_536
+"""Hashes of key beginnings that are remembered; forgotten together when there are more."""
+_HEAD_CHARS: Final = 20
+"""The unique keys of one producer have their first 20 characters in common, its address and pid."""
+_REST_CHARS_MAX: Final = 40
+"""What follows a beginning is hashed without cutting the value to 32 bits at each character, which
+is faster as long as the value stays small."""
+
+
+class Index:
+    """The index of one store.
+
+    ``now_ms`` and ``zone`` name new files, by local time. A put makes its entries at once; ``sync``
+    brings them to the disk.
+    """
+
+    __slots__ = (
+        "_entries",
+        "_files",
+        "_index_files",
+        "_now_ms",
+        "_prefixes",
+        "_slots",
+        "_zone",
+        "directory",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        directory: Path,
+        now_ms: Callable[[], int],
+        zone: tzinfo,
+        slots: int = SLOTS,
+        entries: int = ENTRIES,
+    ) -> None:
+        assert slots > 0, slots
+        assert entries > 1, entries
+        self._files = files
+        self.directory = directory
+        self._now_ms = now_ms
+        self._zone = zone
+        self._slots = slots
+        self._entries = entries
+        self._index_files: list[IndexFile] = []
+        self._prefixes: dict[str, int] = {}
+
+    # --- state --------------------------------------------------------------------------------
+
+    @property
+    def log_offset_max(self) -> int:
+        """The newest message that is indexed, -1 without one; what lies behind it is not."""
+        return max(
+            (file.log_offset_end for file in self._index_files if file.count > 1), default=-1
+        )
+
+    @property
+    def end_time_ms(self) -> int:
+        """When the newest message that is indexed was stored, 0 without one."""
+        return self._index_files[-1].end_time_ms if self._index_files else 0
+
+    @property
+    def file_names(self) -> list[str]:
+        """The names of the files, oldest first."""
+        return [file.name for file in self._index_files]
+
+    # --- opening ------------------------------------------------------------------------------
+
+    def load(self, end_time_max_ms: int | None = None, *, writable: bool = True) -> list[Path]:
+        """Open the files; the paths of those that are not trusted, which are removed if writable.
+
+        A file of another length, with a header no put can have left, or out of order, goes with all
+        newer ones: they can be rebuilt from the log behind ``log_offset_max``, but only in order.
+        After a crash of the machine ``end_time_max_ms`` is the checkpoint's time of the index: a
+        file with newer messages may lack pages. None trusts them all.
+        """
+        names = [name for name in self._files.names(self.directory) if _is_file_name(name)]
+        for name in names:
+            file = self._open(self.directory / name, writable=writable)
+            if file is None:
+                break
+            if not self._is_trusted(file, end_time_max_ms):
+                file.close()
+                break
+            self._index_files.append(file)
+        dropped = [self.directory / name for name in names[len(self._index_files) :]]
+        if writable:
+            for path in dropped:
+                self._files.remove(path)
+        return dropped
+
+    def _open(self, path: Path, *, writable: bool) -> IndexFile | None:
+        try:
+            size = file_bytes(self._slots, self._entries)
+            mapped = self._files.open_mapped(path, size, writable=writable)
+        except FileSizeError:
+            return None
+        return IndexFile(mapped, self._slots, self._entries)
+
+    def _is_trusted(self, file: IndexFile, end_time_max_ms: int | None) -> bool:
+        if not file.is_plausible or file.log_offset_end < self.log_offset_max:
+            return False
+        return end_time_max_ms is None or file.end_time_ms <= end_time_max_ms
+
+    def close(self) -> None:
+        """Unmap the files."""
+        while self._index_files:
+            self._index_files.pop().close()
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def put(
+        self,
+        topic: str,
+        unique_key: str | None,
+        keys: str | None,
+        log_offset: int,
+        store_time_ms: int,
+    ) -> None:
+        """File one message under its unique key and each of its keys, separated by blanks.
+
+        A message before the newest one that is indexed has been filed already; the newest itself
+        is filed again, since a crash may have come between two of its keys.
+        """
+        files = self._index_files
+        if files and log_offset < files[-1].log_offset_end:
+            return
+        if unique_key:
+            file = files[-1] if files else self._create()
+            if file.count >= file.entries_max:
+                file = self._create()
+            file.put(self.key_hash(topic, unique_key), log_offset, store_time_ms)
+        if keys:
+            for key in keys.split(_KEY_SEPARATOR):
+                if key:
+                    self.put(topic, key, None, log_offset, store_time_ms)
+
+    def _create(self) -> IndexFile:
+        self._files.make_directory(self.directory)
+        path = self.directory / self._next_name()
+        mapped = self._files.create_mapped(path, file_bytes(self._slots, self._entries))
+        file = IndexFile(mapped, self._slots, self._entries)
+        if self._index_files:
+            file.follow(self._index_files[-1])
+        self._index_files.append(file)
+        return file
+
+    def _next_name(self) -> str:
+        """The local time, or one more than the newest name where clock or season went back."""
+        now_ms = self._now_ms()
+        local = datetime.fromtimestamp(now_ms // 1000, self._zone)
+        name = f"{local:%Y%m%d%H%M%S}{now_ms % 1000:03d}"
+        if self._index_files:
+            name = max(name, f"{int(self._index_files[-1].name) + 1}")
+        return name
+
+    def sync(self) -> int:
+        """Return when everything put so far is on the disk.
+
+        The result is the checkpoint's time of the index: when the last message of the newest full
+        file was stored, 0 without one. Full files do not change any more.
+        """
+        full_until_ms = max(
+            (file.end_time_ms for file in self._index_files if file.is_full), default=0
+        )
+        for file in tuple(self._index_files):
+            file.sync()
+        return full_until_ms
+
+    def truncate(self, log_offset: int) -> None:
+        """Take back what leads to ``log_offset`` or behind it; only recovery calls this."""
+        while self._index_files and self._index_files[-1].log_offset_begin >= log_offset:
+            self._remove(self._index_files.pop())
+        if self._index_files and self._index_files[-1].log_offset_end >= log_offset:
+            self._index_files[-1].truncate(log_offset)
+
+    def delete_below(self, log_min_offset: int) -> int:
+        """Delete files, but never the last, with no message left in the log; how many."""
+        deleted = 0
+        while len(self._index_files) > 1 and self._index_files[0].log_offset_end < log_min_offset:
+            self._remove(self._index_files.pop(0))
+            deleted += 1
+        return deleted
+
+    def clear(self) -> None:
+        """Remove all files, to be rebuilt from the log."""
+        while self._index_files:
+            self._remove(self._index_files.pop())
+
+    def _remove(self, file: IndexFile) -> None:
+        file.close()
+        self._files.remove(file.path)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def query(self, topic: str, key: str, found_max: int, begin_ms: int, end_ms: int) -> list[int]:
+        """Log offsets of messages with this key stored in ``begin_ms..end_ms``, newest first.
+
+        Times are exact to the second. Messages with another key may be among them.
+        """
+        found_max = min(found_max, QUERY_MAX)
+        key_hash = self.key_hash(topic, key)
+        found: list[int] = []
+        for file in reversed(self._index_files):
+            if file.overlaps(begin_ms, end_ms):
+                file.find(found, key_hash, found_max, begin_ms, end_ms)
+            if file.begin_time_ms < begin_ms or len(found) >= found_max:
+                break
+        return found
+
+    def key_hash(self, topic: str, key: str) -> int:
+        """Java's hash of ``topic#key`` without its sign."""
+        if len(key) > _HEAD_CHARS:
+            prefix = f"{topic}#{key[:_HEAD_CHARS]}"
+            rest = key[_HEAD_CHARS:]
+        else:
+            prefix = f"{topic}#"
+            rest = key
+        if len(rest) > _REST_CHARS_MAX or not rest.isascii():
+            return _unsigned(java_hash(prefix + rest))
+        prefix_hash = self._prefixes.get(prefix)
+        if prefix_hash is None:
+            if len(self._prefixes) >= _PREFIXES_MAX:
+                self._prefixes.clear()
+            prefix_hash = self._prefixes[prefix] = java_hash(prefix)
+        value = prefix_hash
+        for unit in rest.encode():
+            value = 31 * value + unit
+        return _unsigned(value)
+
+
+def _unsigned(value: int) -> int:
+    """Java's Math.abs of the low 32 bits as a signed number; 0 for the one without a positive."""
+    value &= _UINT_MASK
+    return value if value <= _INT_MASK else (_UINT_MASK + 1 - value) & _INT_MASK
+
+
+def _is_file_name(name: str) -> bool:
+    return len(name) == _NAME_DIGITS and name.isdecimal()

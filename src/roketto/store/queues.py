@@ -1,0 +1,194 @@
+"""All queues of a store by topic and id: made on demand, found in their directories.
+
+What a flush or a sync costs depends on how many queues were written to, not on how many there
+are; a queue that was found in its directory is looked into when somebody first asks for it.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from roketto.protocol.errors import IllegalNameError
+from roketto.protocol.names import is_system_topic, path_component
+from roketto.store.consumequeue import FILE_BYTES, ConsumeQueue
+from roketto.store.files import Files
+
+
+class Queues:
+    """The table of queues below one directory, ``consumequeue/<topic>/<queue id>/``."""
+
+    __slots__ = (
+        "_dirty",
+        "_file_bytes",
+        "_files",
+        "_is_after_crash",
+        "_log_min_offset",
+        "_table",
+        "_unsynced",
+        "directory",
+    )
+
+    def __init__(self, files: Files, directory: Path, file_bytes: int = FILE_BYTES) -> None:
+        self._files = files
+        self.directory = directory
+        self._file_bytes = file_bytes
+        self._log_min_offset = 0
+        self._is_after_crash = False
+        # None: there is a directory that nobody has looked into.
+        self._table: dict[str, dict[int, ConsumeQueue | None]] = {}
+        self._dirty: dict[ConsumeQueue, None] = {}
+        self._unsynced: dict[ConsumeQueue, None] = {}
+
+    def load(self, log_min_offset: int, *, is_after_crash: bool = False) -> None:
+        """Find the queues that have a directory; the log begins at ``log_min_offset``.
+
+        After a crash, nobody knows whether what is in the files is on the disk: the next ``sync``
+        makes sure of it. Directories whose names cannot be a topic or a queue id are not ours.
+        """
+        self._log_min_offset = log_min_offset
+        self._is_after_crash = is_after_crash
+        for topic in self._files.directories(self.directory):
+            try:
+                path_component(topic)
+            except IllegalNameError:
+                continue
+            for name in self._files.directories(self.directory / topic):
+                if name.isdecimal() and str(int(name)) == name:
+                    self._table.setdefault(topic, {}).setdefault(int(name), None)
+
+    # --- one queue ----------------------------------------------------------------------------
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """The queue, None if it has neither messages nor a directory."""
+        queues = self._table.get(topic)
+        if queues is None or queue_id not in queues:
+            return None
+        return queues[queue_id] or self._open(queues, topic, queue_id)
+
+    def get_or_create(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """The queue, new and empty if there is none."""
+        queues = self._table.get(topic)
+        if queues is None:
+            path_component(topic)
+            queues = self._table[topic] = {}
+        return queues.get(queue_id) or self._open(queues, topic, queue_id)
+
+    def _open(
+        self, queues: dict[int, ConsumeQueue | None], topic: str, queue_id: int
+    ) -> ConsumeQueue:
+        directory = self.directory / path_component(topic) / str(queue_id)
+        queue = ConsumeQueue(self._files, directory, self._file_bytes, self._dirty)
+        if queue_id in queues:
+            queue.recover(self._log_min_offset)
+            if self._is_after_crash:
+                self._unsynced[queue] = None
+        queues[queue_id] = queue
+        return queue
+
+    def topics(self) -> list[str]:
+        """The topics that have a queue."""
+        return list(self._table)
+
+    def queue_ids(self, topic: str) -> list[int]:
+        """The queues of a topic, in order."""
+        return sorted(self._table.get(topic, ()))
+
+    def __iter__(self) -> Iterator[tuple[str, int, ConsumeQueue]]:
+        """Every queue with its topic and id; those that nobody has asked for yet are opened."""
+        for topic in self.topics():
+            for queue_id in self.queue_ids(topic):
+                queue = self.get(topic, queue_id)
+                if queue is not None:
+                    yield topic, queue_id, queue
+
+    # --- all queues ---------------------------------------------------------------------------
+
+    def log_offset_max(self) -> int:
+        """Where the newest message of all queues ends in the log, -1 without one."""
+        return max((queue.log_offset_max for _, _, queue in self), default=-1)
+
+    def rebuild_from(self) -> int | None:
+        """From where on the log must be dispatched again for damaged queues; None without any."""
+        found = (queue.rebuild_from for _, _, queue in self)
+        return min((offset for offset in found if offset is not None), default=None)
+
+    def next_offsets(self) -> dict[tuple[str, int], int]:
+        """The next queue offset of every queue by topic and id."""
+        return {(topic, queue_id): queue.queue_offset_max for topic, queue_id, queue in self}
+
+    def flush(self) -> int:
+        """Write what the queues have in memory to their files; how many queues had something."""
+        flushed = 0
+        while self._dirty:
+            queue = next(iter(self._dirty))
+            queue.flush()
+            del self._dirty[queue]
+            self._unsynced[queue] = None
+            flushed += 1
+        return flushed
+
+    def sync(self) -> int:
+        """Return when everything flushed so far is on the disk; how many queues that were."""
+        synced = 0
+        for queue in tuple(self._unsynced):
+            del self._unsynced[queue]  # before it: a flush meanwhile counts for the next time
+            try:
+                queue.sync()
+            except OSError:
+                self._unsynced[queue] = None
+                raise
+            synced += 1
+        return synced
+
+    def correct_min(self, log_min_offset: int) -> None:
+        """Move the start of every queue behind what the log has lost at its start."""
+        self._log_min_offset = log_min_offset
+        for _, _, queue in self:
+            queue.correct_min(log_min_offset)
+
+    def delete_files_below(self, log_min_offset: int) -> int:
+        """Delete the files whose messages the log no longer has; how many."""
+        self._log_min_offset = log_min_offset
+        return sum(queue.delete_files_below(log_min_offset) for _, _, queue in self)
+
+    def truncate(self, log_offset: int) -> None:
+        """Drop the units at or behind the end of the log; only recovery calls this."""
+        for _, _, queue in self:
+            queue.truncate(log_offset)
+
+    # --- deletion -----------------------------------------------------------------------------
+
+    def delete_topic(self, topic: str) -> None:
+        """Forget the queues of a topic and remove their files."""
+        queues = self._table.pop(topic, None)
+        if queues is None:
+            return
+        for queue in queues.values():
+            self._forget(queue)
+        self._files.remove_tree(self.directory / path_component(topic))
+        self._files.make_directory(self.directory)  # a topic without messages has made none
+        self._files.sync_directory(self.directory)
+
+    def delete_expired(self, log_min_offset: int) -> list[tuple[str, int]]:
+        """Delete the queues, but those of the system, that have had messages and lost them all."""
+        expired = [
+            (topic, queue_id)
+            for topic, queue_id, queue in self
+            if 0 <= queue.log_offset_max < log_min_offset and not is_system_topic(topic)
+        ]
+        for topic, queue_id in expired:
+            queue = self._table[topic].pop(queue_id)
+            self._forget(queue)
+            self._files.remove_tree(self.directory / path_component(topic) / str(queue_id))
+            if not self._table[topic]:
+                self.delete_topic(topic)
+        return expired
+
+    def clear(self) -> None:
+        """Forget all queues and remove their files: there is no log they could belong to."""
+        for topic in self.topics():
+            self.delete_topic(topic)
+
+    def _forget(self, queue: ConsumeQueue | None) -> None:
+        if queue is not None:
+            self._dirty.pop(queue, None)
+            self._unsynced.pop(queue, None)

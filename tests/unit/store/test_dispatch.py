@@ -1,0 +1,176 @@
+"""Every record finds its queue and its keys once, whoever dispatches it and however often."""
+
+from collections.abc import Iterator
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from roketto.protocol.errors import RecordError
+from roketto.protocol.names import SCHEDULE_TOPIC
+from roketto.protocol.properties import encode_properties
+from roketto.protocol.record import Record
+from roketto.protocol.sysflags import (
+    TRANSACTION_COMMIT,
+    TRANSACTION_PREPARED,
+    TRANSACTION_ROLLBACK,
+)
+from roketto.protocol.tags import tag_code
+from roketto.store import dispatch
+from roketto.store.commitlog import CommitLog
+from roketto.store.dispatch import Arrival, Dispatcher, Stored, read_stored
+from roketto.store.files import Files
+from roketto.store.index import Index
+from roketto.store.queues import Queues
+from roketto.store.record_check import BLANK_BYTES
+from roketto.store.segments import Segments
+
+NOW_MS = 1_700_000_000_000
+SEGMENT_BYTES = 2_048
+
+
+class Rig:
+    """A small store without its façade."""
+
+    def __init__(self, folder: Path, *, with_index: bool = True) -> None:
+        self.files = Files()
+        self.segments = Segments(self.files, folder / "commitlog", SEGMENT_BYTES, BLANK_BYTES)
+        self.segments.load()
+        self.segments.roll()
+        self.log = CommitLog(self.segments, lambda: NOW_MS, memory_bytes=1 << 30)
+        self.queues = Queues(self.files, folder / "consumequeue", 2_000)
+        self.index = Index(self.files, folder / "index", lambda: NOW_MS, UTC, 100, 400)
+        self.arrivals: list[Arrival] = []
+        self.dispatcher = Dispatcher(
+            self.queues, self.index if with_index else None, self.arrivals.append, lambda n: n * 10
+        )
+
+    def append(
+        self, queue_offset: int, topic: str = "T", sys_flag: int = 0, **properties: str
+    ) -> Stored:
+        record = Record(topic, b"body", encode_properties(properties), sys_flag=sys_flag)
+        where = self.log.append(record, queue_offset)
+        return read_stored(self.log.read(where.log_offset, where.size), 0)
+
+    def units(self, topic: str = "T") -> list[tuple[int, int, int]]:
+        queue = self.queues.get(topic, 0)
+        if queue is None:
+            return []
+        found = [queue.unit(n) for n in range(queue.queue_offset_min, queue.queue_offset_max)]
+        return [(unit.log_offset, unit.size, unit.tags_code) for unit in found if unit]
+
+    def find(self, key: str, topic: str = "T") -> list[int]:
+        return self.index.query(topic, key, 32, 0, NOW_MS * 2)
+
+    def close(self) -> None:
+        self.index.close()
+        self.segments.close()
+        self.files.close()
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    rig = Rig(tmp_path)
+    yield rig
+    rig.close()
+
+
+def test_a_record_enters_its_queue_and_is_found_by_all_its_keys(rig: Rig) -> None:
+    """Unique key and each of several keys; the tag as its hash."""
+    stored = rig.append(0, TAGS="TagA", KEYS="k1 k2", UNIQ_KEY="U")
+    rig.dispatcher.dispatch(stored)
+    assert rig.units() == [(stored.log_offset, stored.size, tag_code("TagA"))]
+    for key in ("k1", "k2", "U"):
+        assert rig.find(key) == [stored.log_offset]
+    assert rig.find("TagA") == []
+
+
+def test_an_arrival_is_announced_once(rig: Rig) -> None:
+    """A repeat changes nothing and wakes nobody."""
+    stored = rig.append(0, TAGS="TagA")
+    for _ in range(3):
+        rig.dispatcher.dispatch(stored)
+    assert rig.arrivals == [
+        Arrival("T", 0, 0, tag_code("TagA"), NOW_MS, encode_properties({"TAGS": "TagA"}))
+    ]
+    assert len(rig.units()) == 1
+
+
+def test_nobody_has_to_listen(rig: Rig) -> None:
+    """Recovery dispatches before there is a broker."""
+    rig.dispatcher.on_arrival = None
+    rig.dispatcher.dispatch(rig.append(0))
+    assert [unit[2] for unit in rig.units()] == [0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "in_queue", "in_index"),
+    [
+        (TRANSACTION_COMMIT, True, True),
+        (TRANSACTION_PREPARED, False, True),
+        (TRANSACTION_ROLLBACK, False, False),
+    ],
+)
+def test_transactions_show_what_java_shows(
+    rig: Rig, kind: int, in_queue: bool, in_index: bool
+) -> None:
+    """Half messages have keys but no place in a queue, rollbacks neither."""
+    rig.dispatcher.dispatch(rig.append(0, sys_flag=kind, UNIQ_KEY="U"))
+    assert bool(rig.units()) == in_queue
+    assert bool(rig.find("U")) == in_index
+
+
+@pytest.mark.parametrize(
+    ("level", "code"),
+    [("3", NOW_MS + 30), ("x", NOW_MS + 1_000), ("٣", NOW_MS + 1_000)],
+)
+def test_a_delayed_message_carries_its_time(rig: Rig, level: str, code: int) -> None:
+    """In the queue of its level the tags code is the time at which it is due."""
+    rig.dispatcher.dispatch(rig.append(0, SCHEDULE_TOPIC, DELAY=level, TAGS="TagA"))
+    assert [unit[2] for unit in rig.units(SCHEDULE_TOPIC)] == [code]
+
+
+def test_a_delay_without_a_table_of_levels_is_a_second(tmp_path: Path) -> None:
+    """And a store without an index dispatches all the same."""
+    rig = Rig(tmp_path, with_index=False)
+    rig.dispatcher = Dispatcher(rig.queues, None)
+    rig.dispatcher.dispatch(rig.append(0, SCHEDULE_TOPIC, DELAY="3"))
+    assert [unit[2] for unit in rig.units(SCHEDULE_TOPIC)] == [NOW_MS + 1_000]
+    rig.close()
+
+
+def test_catching_up_finds_what_dispatching_at_once_would_have(rig: Rig, tmp_path: Path) -> None:
+    """Over several segments and their blanks, from the log alone."""
+    stored = [rig.append(n, TAGS=f"t{n}", UNIQ_KEY=f"U{n}") for n in range(40)]
+    assert len(rig.segments) > 2
+    end = rig.dispatcher.catch_up(rig.segments, 0, rig.log.max_offset)
+    assert end == rig.log.max_offset
+    assert rig.units() == [(s.log_offset, s.size, tag_code(f"t{n}")) for n, s in enumerate(stored)]
+    assert all(rig.find(f"U{n}") == [s.log_offset] for n, s in enumerate(stored))
+    assert [arrival.queue_offset for arrival in rig.arrivals] == list(range(40))
+
+
+def test_catching_up_starts_and_stops_where_it_is_told(rig: Rig) -> None:
+    """From the first record that is missing to the last that is safe."""
+    stored = [rig.append(n) for n in range(6)]
+    rig.dispatcher.dispatch(stored[0])
+    end = rig.dispatcher.catch_up(rig.segments, stored[1].log_offset, stored[3].log_offset)
+    assert end == stored[3].log_offset
+    assert len(rig.units()) == 3
+
+
+def test_damage_is_not_dispatched(rig: Rig) -> None:
+    """Whoever catches up has to know that the log is sound."""
+    stored = rig.append(0)
+    rig.segments.room[stored.log_offset + 4] ^= 0xFF
+    with pytest.raises(RecordError):
+        rig.dispatcher.catch_up(rig.segments, 0, rig.log.max_offset)
+
+
+def test_hashes_of_tags_are_kept_within_bounds(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tags are made up by clients; their hashes must not fill the memory."""
+    monkeypatch.setattr(dispatch, "_CODES_KEPT_MAX", 2)
+    for n in range(5):
+        rig.dispatcher.dispatch(rig.append(n, TAGS=f"t{n % 3}"))
+    assert [unit[2] for unit in rig.units()] == [tag_code(f"t{n % 3}") for n in range(5)]
+    assert len(rig.dispatcher._codes) <= 2

@@ -1,0 +1,181 @@
+"""A range of a queue becomes views of the log: in order, filtered, merged and bounded."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from roketto.protocol.properties import encode_properties
+from roketto.protocol.record import Record, decode_records
+from roketto.protocol.record_layout import peek_queue_offset
+from roketto.protocol.tags import tag_code
+from roketto.store.commitlog import CommitLog
+from roketto.store.consumequeue import ConsumeQueue
+from roketto.store.files import Files
+from roketto.store.reading import GetResult, GetStatus, TransferLimits, get_messages
+from roketto.store.record_check import BLANK_BYTES
+from roketto.store.segments import Segments
+
+SEGMENT_BYTES = 4_096
+
+
+class Rig:
+    """One queue of a log that other queues write to as well."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = Files()
+        self.segments = Segments(self.files, folder / "commitlog", SEGMENT_BYTES, BLANK_BYTES)
+        self.segments.load()
+        self.segments.roll()
+        self.log = CommitLog(self.segments, lambda: 1_700_000_000_000, memory_bytes=1 << 30)
+        self.queue = ConsumeQueue(self.files, folder / "queue", 2_000)
+
+    def append(self, tag: str = "t", body: bytes = b"body") -> None:
+        offset = self.queue.queue_offset_max
+        record = Record("T", body, encode_properties({"TAGS": tag}))
+        where = self.log.append(record, offset)
+        self.queue.append(where.log_offset, where.size, tag_code(tag), offset)
+
+    def append_other(self) -> None:
+        self.log.append(Record("Other", b"x"), 0)
+
+    def get(
+        self,
+        offset: int,
+        count: int = 32,
+        codes: frozenset[int] | None = None,
+        predicate: Callable[[memoryview], bool] | None = None,
+        limits: TransferLimits | None = None,
+    ) -> GetResult:
+        return get_messages(
+            self.queue, self.log, offset, count, codes=codes, predicate=predicate, limits=limits
+        )
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    rig = Rig(tmp_path)
+    yield rig
+    rig.segments.close()
+    rig.files.close()
+
+
+def offsets_of(result: GetResult) -> list[int]:
+    records = [record for view in result.views for record in decode_records(view, strict=True)]
+    assert len(records) == result.count
+    assert sum(len(view) for view in result.views) == result.size
+    return [record.queue_offset for record in records]
+
+
+def test_records_that_follow_each_other_are_one_view(rig: Rig) -> None:
+    """Ten messages in a row, one slice of the mapped file."""
+    for _ in range(10):
+        rig.append()
+    result = rig.get(2, 5)
+    assert (result.status, result.next_offset) == (GetStatus.FOUND, 7)
+    assert (result.min_offset, result.max_offset) == (0, 10)
+    assert len(result.views) == 1
+    assert offsets_of(result) == [2, 3, 4, 5, 6]
+
+
+def test_records_of_others_and_ends_of_segments_part_the_views(rig: Rig) -> None:
+    """What lies between is not sent."""
+    for _ in range(40):
+        rig.append()
+        rig.append_other()
+    result = rig.get(0, 32)
+    assert offsets_of(result) == list(range(32))
+    assert len(result.views) == 32
+
+
+def test_tags_are_compared_before_a_record_is_touched(rig: Rig) -> None:
+    """Only matching units are taken; the next offset is behind all that were looked at."""
+    for number in range(20):
+        rig.append("a" if number % 3 else "b")
+    result = rig.get(0, codes=frozenset({tag_code("b")}))
+    assert offsets_of(result) == [0, 3, 6, 9, 12, 15, 18]
+    assert result.next_offset == 20
+
+
+def test_a_filtered_read_stops_at_the_message_that_did_not_fit(rig: Rig) -> None:
+    """And goes on exactly there."""
+    for number in range(20):
+        rig.append("a" if number % 3 else "b")
+    first = rig.get(0, 2, codes=frozenset({tag_code("b")}))
+    assert offsets_of(first) == [0, 3]
+    assert first.next_offset == 6
+    assert offsets_of(rig.get(6, 2, codes=frozenset({tag_code("b")}))) == [6, 9]
+
+
+def test_nothing_that_matches_says_so_and_moves_on(rig: Rig) -> None:
+    """The consumer asks again behind what was looked at."""
+    for _ in range(5):
+        rig.append("a")
+    result = rig.get(1, codes=frozenset({tag_code("b")}))
+    assert (result.status, result.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, 5)
+    assert result.views == []
+
+
+def test_a_predicate_sees_the_record(rig: Rig) -> None:
+    """For filters that need more than the tag."""
+    for _ in range(10):
+        rig.append()
+    result = rig.get(0, predicate=lambda view: peek_queue_offset(view) % 2 == 1)
+    assert offsets_of(result) == [1, 3, 5, 7, 9]
+
+
+def test_one_read_is_bounded_by_bytes_and_by_count(rig: Rig) -> None:
+    """From memory more than from the disk; the first message always comes."""
+    for _ in range(12):
+        rig.append(body=bytes(300))
+    limits = TransferLimits(memory_bytes=1_000, memory_count=5, disk_bytes=500, disk_count=3)
+    assert offsets_of(rig.get(0, limits=limits)) == [0, 1]
+    roomy = TransferLimits(memory_bytes=1 << 20, memory_count=5)
+    assert offsets_of(rig.get(0, limits=roomy)) == [0, 1, 2, 3, 4]
+    assert offsets_of(rig.get(0, 3, limits=roomy)) == [0, 1, 2]
+    rig.log._memory_bytes = 0
+    from_disk = rig.get(0, limits=limits)
+    assert offsets_of(from_disk) == [0]
+    assert from_disk.is_behind_memory
+
+
+@pytest.mark.parametrize(
+    ("offset", "status", "next_offset"),
+    [
+        (1, GetStatus.OFFSET_TOO_SMALL, 2),
+        (5, GetStatus.OFFSET_OVERFLOW_ONE, 5),
+        (9, GetStatus.OFFSET_OVERFLOW_BADLY, 5),
+    ],
+)
+def test_offsets_outside_the_queue_are_answered_as_java_answers_them(
+    rig: Rig, offset: int, status: GetStatus, next_offset: int
+) -> None:
+    """With where to go on."""
+    for _ in range(5):
+        rig.append()
+    rig.queue.queue_offset_min = 2
+    result = rig.get(offset)
+    assert (result.status, result.next_offset) == (status, next_offset)
+
+
+def test_no_queue_and_an_empty_queue_differ(rig: Rig) -> None:
+    """Both have nothing; one has never existed."""
+    missing = get_messages(None, rig.log, 3, 32)
+    assert (missing.status, missing.next_offset) == (GetStatus.NO_MATCHED_LOGIC_QUEUE, 0)
+    assert rig.get(3).status is GetStatus.NO_MESSAGE_IN_QUEUE
+
+
+def test_messages_whose_segment_is_gone_are_passed_over(rig: Rig) -> None:
+    """Retention took their file; the queue has not heard of it yet."""
+    for _ in range(60):
+        rig.append()
+    rig.segments.mark_flushed(rig.segments.written)
+    rig.segments.remove_first(1)
+    gone = rig.get(0, 5)
+    assert gone.status is GetStatus.FOUND
+    assert offsets_of(gone)[0] > 0
+    rig.segments.remove_first(len(rig.segments) - 1)
+    limits = TransferLimits(memory_count=1)
+    kept = offsets_of(rig.get(0, 1, limits=limits))[0]
+    rig.queue.queue_offset_max = kept
+    assert rig.get(0).status is GetStatus.MESSAGE_WAS_REMOVING
