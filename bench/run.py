@@ -17,6 +17,7 @@ from pathlib import Path
 from codec import codec_costs
 from interop.peer import PeerUnavailableError
 from namesrv import compare
+from store import store_rates
 
 RESULTS = Path(__file__).parent / "results"
 JAVA_VERSION = "5.5.0"
@@ -70,6 +71,14 @@ def namesrv(quick: bool) -> dict[str, object]:
     return result
 
 
+def store(quick: bool) -> dict[str, object]:
+    rates = store_rates(20_000 if quick else 200_000)
+    print(f"\n{'store, one core, queue and index entries included':52} {'messages/s':>16}")
+    for name, rate in rates.items():
+        print(f"{name:52} {rate:16,.0f}")
+    return {"messages_per_s": rates}
+
+
 def keep(name: str, result: dict[str, object]) -> None:
     """Write the figures with the machine they come from; a figure alone means little."""
     RESULTS.mkdir(exist_ok=True)
@@ -85,7 +94,11 @@ def keep(name: str, result: dict[str, object]) -> None:
     print(f"kept in bench/results/{path.name}")
 
 
-PARTS: dict[str, Callable[[bool], dict[str, object]]] = {"codec": codec, "namesrv": namesrv}
+PARTS: dict[str, Callable[[bool], dict[str, object]]] = {
+    "codec": codec,
+    "namesrv": namesrv,
+    "store": store,
+}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -18,7 +18,7 @@ Predicate = Callable[[memoryview], bool]
 """Whether the record in a view is wanted; for filters that look at properties."""
 
 _UNITS_SCANNED_LEAST: Final = 800
-"""Units looked at by one read, as many as Java's maxFilterMessageSize of 16,000 bytes holds."""
+"""Units looked at where not each of them counts: as many as Java's maxFilterMessageSize holds."""
 
 
 class GetStatus(Enum):
@@ -81,7 +81,10 @@ def get_messages(
     if refused is not None:
         status, next_offset = refused
         return GetResult(status, next_offset, least, most, [])
-    raw = queue.read(queue_offset, max(_UNITS_SCANNED_LEAST, count_max))
+    raw = queue.read(queue_offset, count_max)
+    is_gone = int.from_bytes(raw[:8]) < log.min_offset
+    if is_gone or codes is not None or predicate is not None:
+        raw = queue.read(queue_offset, max(_UNITS_SCANNED_LEAST, count_max))
     units = scan(raw, codes)
     reader = _Reader(log, count_max, limits or TransferLimits(), predicate)
     stopped_at = reader.take(units)

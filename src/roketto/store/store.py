@@ -15,6 +15,7 @@ from typing import Final
 from roketto.clock import wall_ms
 from roketto.protocol.ids import encode_offset_id
 from roketto.protocol.limits import MESSAGE_BYTES_MAX
+from roketto.protocol.names import path_component
 from roketto.protocol.record import Record
 from roketto.protocol.record_layout import peek_store_time_ms
 from roketto.protocol.sysflags import (
@@ -231,7 +232,7 @@ class Store:
         self._check_writable()
         key = (record.topic, record.queue_id)
         takes_place = record.sys_flag & TRANSACTION_TYPE not in _WITHOUT_PLACE
-        queue_offset = self._next_offsets.get(key, 0) if takes_place else 0
+        queue_offset = self._next_offset(key) if takes_place else 0
         where = self._log.append(record, queue_offset)
         if takes_place:
             self._next_offsets[key] = queue_offset + 1
@@ -250,7 +251,7 @@ class Store:
         """Store the messages of a batch in its queue, all or none."""
         self._check_writable()
         key = (batch.topic, batch.queue_id)
-        first = self._next_offsets.get(key, 0)
+        first = self._next_offset(key)
         where = self._log.append_batch(batch, first)
         log_offset = where.log_offset
         ids = []
@@ -265,6 +266,17 @@ class Store:
             log_offset += size
         self._next_offsets[key] = first + len(ids)
         return BatchResult(first, where.end, where.store_time_ms, ids)
+
+    def _next_offset(self, key: tuple[str, int]) -> int:
+        """The next offset of a queue; IllegalNameError if it may not have a directory.
+
+        A record of such a queue in the log would keep the store from opening ever after.
+        """
+        queue_offset = self._next_offsets.get(key)
+        if queue_offset is None:
+            path_component(key[0])
+            queue_offset = 0
+        return queue_offset
 
     def _check_writable(self) -> None:
         flusher = self._flusher
