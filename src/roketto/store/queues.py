@@ -111,6 +111,11 @@ class Queues:
         found = (queue.rebuild_from for _, _, queue in self)
         return min((offset for offset in found if offset is not None), default=None)
 
+    def count(self) -> tuple[int, int]:
+        """How many queues have had messages, and their next offsets added up."""
+        offsets = [queue.queue_offset_max for _, _, queue in self if queue.queue_offset_max]
+        return len(offsets), sum(offsets)
+
     def next_offsets(self) -> dict[tuple[str, int], int]:
         """The next queue offset of every queue by topic and id."""
         return {(topic, queue_id): queue.queue_offset_max for topic, queue_id, queue in self}

@@ -108,6 +108,14 @@ class Recovery:
         self._finish(scan.at, start if not is_clean else scan.at, cut_bytes)
         return Recovered(scan.at, scan.store_time_ms, start, scan.records, cut_bytes)
 
+    def rebuild(self) -> Recovered:
+        """Make queues and index anew from the whole log, which is known to be sound."""
+        start = self._segments.min_offset
+        self._take_back(start)
+        scan = self._scan(start)
+        self._finish(scan.at, scan.at, 0)
+        return Recovered(scan.at, scan.store_time_ms, start, scan.records, 0)
+
     # --- where to start ---------------------------------------------------------------------------
 
     def _choose_start(self, checkpoint: Checkpoint, is_clean: bool, is_index_damaged: bool) -> int:

@@ -24,7 +24,12 @@ from roketto.protocol.sysflags import (
     TRANSACTION_TYPE,
 )
 from roketto.store.abort import AbortMark
-from roketto.store.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from roketto.store.checkpoint import (
+    Checkpoint,
+    QueueCount,
+    load_checkpoint,
+    save_checkpoint,
+)
 from roketto.store.commitlog import CommitLog
 from roketto.store.consumequeue import FILE_BYTES, Boundary, ConsumeQueue
 from roketto.store.dispatch import Arrival, DelayOfLevel, Dispatcher, Stored
@@ -197,6 +202,11 @@ class Store:
         recovered = recovery.run(
             self._checkpoint, is_clean=is_clean, is_index_damaged=bool(untrusted)
         )
+        counted, self._checkpoint.counted = self._checkpoint.counted, None
+        # If the log is the same as at the last stop, its queues must be, too.
+        is_same_log = counted is not None and counted.log_end == recovered.end
+        if is_same_log and counted != QueueCount(recovered.end, *self._queues.count()):
+            recovered = recovery.rebuild()
         self._next_offsets = self._queues.next_offsets()
         self._log.store_time_ms = max(recovered.store_time_ms, self._checkpoint.physic_timestamp)
         self._mark = (recovered.end, self._log.store_time_ms)
@@ -211,6 +221,7 @@ class Store:
         self.advance()
         is_safe = has_ended and self._flusher.failure is None
         if is_safe:
+            self._checkpoint.counted = QueueCount(self._log.written, *self._queues.count())
             self._sync_derived()
             self._abort.clear()
         self._flusher = None

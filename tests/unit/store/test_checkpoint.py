@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from roketto.store.checkpoint import (
     CHECKPOINT_BYTES,
     Checkpoint,
+    QueueCount,
     load_checkpoint,
     save_checkpoint,
 )
@@ -19,6 +20,7 @@ from sim.files import CrashFiles, PowerLoss
 GOLDEN = Path(__file__).parents[2] / "golden" / "store"
 NOW_MS = 1_800_000_000_000
 PATH = Path("/checkpoint")
+JAVAS_FIELDS = tuple(Checkpoint.__slots__)[:6]
 
 timestamps = st.integers(0, NOW_MS)
 offsets = st.integers(0, 2**63 - 1)
@@ -66,8 +68,8 @@ def test_a_short_checkpoint_has_its_whole_fields(checkpoint: Checkpoint, size: i
     assert text is not None
     files.replace(PATH, text[:size])
     found = load_checkpoint(files, PATH, NOW_MS)
-    fields = [getattr(found, name) for name in Checkpoint.__slots__]
-    expected = [getattr(checkpoint, name) for name in Checkpoint.__slots__]
+    fields = [getattr(found, name) for name in JAVAS_FIELDS]
+    expected = [getattr(checkpoint, name) for name in JAVAS_FIELDS]
     assert fields == expected[: size // 8] + [0] * (6 - size // 8)
 
 
@@ -77,7 +79,7 @@ def test_garbage_never_gives_a_time_to_come_or_a_negative_value(text: bytes) -> 
     files = CrashFiles()
     files.replace(PATH, text)
     found = load_checkpoint(files, PATH, NOW_MS)
-    assert min(getattr(found, name) for name in Checkpoint.__slots__) >= 0
+    assert min(getattr(found, name) for name in JAVAS_FIELDS) >= 0
     latest = NOW_MS + 24 * 3600 * 1000
     assert max(found.physic_timestamp, found.logics_timestamp, found.index_timestamp) <= latest
 
@@ -120,3 +122,18 @@ def test_power_loss_during_a_save_leaves_the_old_or_the_new_checkpoint() -> None
             seen.add(load_checkpoint(after, PATH, NOW_MS).physic_timestamp)
     assert seen == {1, 7}
     assert lost > 0
+
+
+def test_the_count_of_queues_survives_and_java_does_not_see_it(tmp_path: Path) -> None:
+    """Behind what Java reads and writes, and only after a clean stop."""
+    path = tmp_path / "checkpoint"
+    counted = QueueCount(123, 4, 56)
+    save_checkpoint(Files(), path, Checkpoint(7, 8, 9, counted=counted))
+    assert load_checkpoint(Files(), path, 1_000) == Checkpoint(7, 8, 9, counted=counted)
+    content = path.read_bytes()
+    assert len(content) == CHECKPOINT_BYTES
+    assert content[48:64] == bytes(16)
+    path.write_bytes(content[:90])
+    assert load_checkpoint(Files(), path, 1_000).counted == QueueCount(123, 4, 0)
+    path.write_bytes(content[:64] + b"OTHER..." + content[72:])
+    assert load_checkpoint(Files(), path, 1_000).counted is None

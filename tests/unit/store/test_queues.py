@@ -213,3 +213,9 @@ def test_without_a_log_all_queues_go(tmp_path: Path) -> None:
     queues.clear()
     assert queues.topics() == []
     assert list((tmp_path / "consumequeue").iterdir()) == []
+
+
+def test_queues_with_messages_are_counted(tmp_path: Path) -> None:
+    queues = stored(tmp_path)
+    queues.get_or_create("empty", 0)
+    assert queues.count() == (3, 30)

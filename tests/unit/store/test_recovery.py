@@ -413,3 +413,13 @@ def test_a_damaged_first_record_of_all_is_an_error(rig: Rig) -> None:
     rig.file(0).write_bytes(bytes(content))
     with pytest.raises(CorruptStoreError, match="last readable one was stored at 0"):
         rig.reopen(Checkpoint(physic_timestamp=rig.now_ms))
+
+
+def test_everything_can_be_rebuilt_from_the_log(rig: Rig) -> None:
+    """Queues and index are made anew, whatever they were."""
+    offsets = rig.append(30)
+    parts = Recovery(rig.segments, rig.queues, rig.index, rig.dispatcher)
+    rig.segments.mark_flushed(rig.segments.written)
+    rebuilt = parts.rebuild()
+    assert (rebuilt.records, rebuilt.read_from) == (30, 0)
+    rig.check(offsets)

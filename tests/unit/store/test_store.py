@@ -1,5 +1,6 @@
 """The store as a whole: what is put in comes out, and is safe when it says so."""
 
+import shutil
 import threading
 from collections.abc import Iterator
 from datetime import UTC
@@ -176,6 +177,39 @@ def test_a_store_goes_on_where_it_ended(rig: Rig, is_crash: bool) -> None:
     assert rig.store.append(message(100, queue_id=1)).queue_offset == 33
     for number in (0, 50, 99):
         assert rig.store.query("T", f"U{number}", 32, 0, 1 << 60)
+
+
+@pytest.mark.parametrize("gone", ["consumequeue/T/1", "consumequeue/T", "consumequeue"])
+def test_a_queue_that_is_missing_after_a_clean_stop_is_missed(rig: Rig, gone: str) -> None:
+    """Its directory was removed as a whole; the log has its messages, and they come back."""
+    for number in range(60):
+        rig.store.append(message(number, queue_id=number % 3))
+    expected = [bodies(rig.store, queue_id=n) for n in range(3)]
+    rig.store.close()
+    shutil.rmtree(rig.root / gone)
+    rig.store = rig.make()
+    assert rig.store.open(2).records == 60
+    assert [bodies(rig.store, queue_id=n) for n in range(3)] == expected
+    assert rig.store.query("T", "U7", 32, 0, 1 << 60)
+    rig.store.append(message(60))
+    rig.store.close()
+    rig.store = rig.make()
+    assert rig.store.open(3).records == 0
+
+
+def test_a_count_of_another_log_is_not_believed(rig: Rig) -> None:
+    """A Java broker has appended since: it does not know of our count, and leaves it as it is."""
+    rig.store.append(message(0))
+    rig.store.close()
+    stale = (rig.root / "checkpoint").read_bytes()
+    rig.store = rig.make()
+    rig.store.open(2)
+    rig.store.append(message(1, queue_id=1))
+    rig.store.close()
+    (rig.root / "checkpoint").write_bytes(stale)
+    rig.store = rig.make()
+    assert rig.store.open(3).records == 0
+    assert bodies(rig.store, queue_id=1) == [b"message 1"]
 
 
 def test_store_times_never_go_back(rig: Rig) -> None:
