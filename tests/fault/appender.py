@@ -43,7 +43,7 @@ def main(root: Path, mode: str, first: int) -> None:
         properties = encode_properties({"UNIQ_KEY": f"U{number}", "TAGS": "t"})
         where = store.append(Record("T", body_of(number), properties, number % QUEUES))
         while is_sync and store.flushed < where.end:
-            flushed.acquire()
+            assert flushed.acquire(timeout=30), "the disk does not answer"
         store.advance()
         if number % 64 == 0:
             store.tick()
