@@ -87,6 +87,7 @@ def server_settings(config: NamesrvConfig) -> ServerSettings:
         backlog=config.server_socket_backlog,
         connections_max=config.connections_max,
         connections_per_address_max=config.connections_per_address_max,
+        spin_s=config.busy_poll_micros / 1e6,
         tls=_tls_context(config),
         tls_required=config.tls_server_mode == "enforcing",
         connection=ConnectionSettings(idle_s=config.server_channel_max_idle_time_seconds),

@@ -99,6 +99,7 @@ class NamesrvConfig:
 
     connections_max: Annotated[int, COUNT] = 10_000
     connections_per_address_max: Annotated[int, COUNT] = 4_000
+    busy_poll_micros: Annotated[int, Option(high=10_000, java=False)] = 100  # 0: never
     tls_server_mode: Annotated[
         str, Option(choices=("disabled", "permissive", "enforcing"), java=False)
     ] = "permissive"

@@ -32,6 +32,7 @@ from roketto.remoting.errors import (
 from roketto.remoting.load import Load
 from roketto.remoting.memo import Memo
 from roketto.remoting.settings import ConnectionSettings
+from roketto.remoting.vigil import Vigil
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_calls", "_close_callbacks", "_decoder", "_frame_started_s", "_frames", "_is_active",
         "_last_active_s", "_load", "_loop", "_memo", "_out", "_out_bytes", "_reading", "_settings",
-        "_tasks", "_transport", "_writable", "_write_stalled_s", "close_reason", "closed",
+        "_tasks", "_transport", "_vigil", "_writable", "_write_stalled_s", "close_reason", "closed",
         "handler", "peer",
     )  # fmt: skip
 
@@ -78,9 +79,11 @@ class Connection(asyncio.Protocol):
         settings: ConnectionSettings,
         load: Load | None = None,
         memo: Memo | None = None,
+        vigil: Vigil | None = None,
     ) -> None:
         self.handler = handler
         self._memo = memo
+        self._vigil = vigil
         self._settings = settings
         self._load = load or Load(settings.requests_in_flight_max)
         self._decoder = FrameDecoder(settings.frame_bytes_max)
@@ -197,6 +200,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._is_active = True
+        if self._vigil is not None:
+            self._vigil.note_read()
         decoder = self._decoder
         memo = self._memo
         if memo is not None and not decoder.pending_bytes and not self._frames:

@@ -19,6 +19,7 @@ from roketto.remoting.connection import Connection, Handler, Reply
 from roketto.remoting.load import Load
 from roketto.remoting.memo import Memo
 from roketto.remoting.settings import ServerSettings
+from roketto.remoting.vigil import Vigil, make_vigil
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ class Server:
         self._listening: socket.socket | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._all_closed: asyncio.Event | None = None
+        self._vigil: Vigil | None = None
 
     @property
     def port(self) -> int:
@@ -77,6 +79,7 @@ class Server:
     async def start(self) -> None:
         self._listening = _listen(self._settings)
         loop = asyncio.get_running_loop()
+        self._vigil = make_vigil(loop, self._settings.spin_s)
         self._tasks = [loop.create_task(self._accept_all()), loop.create_task(self._sweep_all())]
 
     async def stop(self) -> None:
@@ -164,7 +167,9 @@ class Server:
         settings = self._settings
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = Connection(self._handler, settings.connection, self._load, self._memo)
+        connection = Connection(
+            self._handler, settings.connection, self._load, self._memo, self._vigil
+        )
         try:
             tls = settings.tls
             if tls is not None:

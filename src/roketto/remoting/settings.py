@@ -38,6 +38,8 @@ class ServerSettings:
     """One host must not use up all of them; many clients may share one address behind a NAT."""
     requests_in_flight_max: int = 65_536
     """Waiting requests of all peers together; above it the answer is SYSTEM_BUSY, as in Java."""
+    spin_s: float = 100e-6
+    """How long to look for the next request of a quick conversation before sleeping; 0: never."""
     stop_grace_s: float = 5.0
     """How long a stopping server waits for the answers under way."""
     tls: ssl.SSLContext | None = None
