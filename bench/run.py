@@ -1,8 +1,12 @@
 """Measure what we promise, against the Java original in the same run, and keep the figures.
 
-./dev bench              everything, about three minutes
-./dev bench codec        one part: codec, namesrv
-./dev bench --quick      short rounds, for a first look; the figures are not kept
+./dev bench                       everything, about a quarter of an hour
+./dev bench codec                 one part: codec, namesrv, store
+./dev bench store --only flush    one section of the store
+./dev bench mypyc                 what compiling the store gives; only when it is asked for
+./dev bench --quick               short rounds, for a first look
+
+Figures of whole runs that are not quick are kept in bench/results, or where --keep says.
 """
 
 import argparse
@@ -16,28 +20,39 @@ from pathlib import Path
 
 from codec import codec_costs
 from interop.peer import PeerUnavailableError
+from mypyc_gain import CompilerMissingError, measure_mypyc
 from namesrv import compare
-from store import store_rates
+from store import SECTIONS, measure_store
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "bench" / "results"
 JAVA_VERSION = "5.5.0"
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
-    parser.add_argument("--quick", action="store_true", help="short rounds; nothing is kept")
+    parser.add_argument("--quick", action="store_true", help="short rounds, not kept by itself")
+    parser.add_argument(
+        "--only", action="append", default=[], choices=SECTIONS, help="a section of the store"
+    )
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the figures are kept")
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    for name in options.parts or PARTS:
+    if options.only and options.parts != ["store"]:
+        parser.error("--only is for ./dev bench store")
+    for name in options.parts or [part for part in PARTS if part not in ON_DEMAND]:
         try:
-            result = PARTS[name](options.quick)
-        except PeerUnavailableError as reason:
+            if options.only:
+                result = measure_store(quick=options.quick, sections=options.only)
+            else:
+                result = PARTS[name](options.quick)
+        except (PeerUnavailableError, CompilerMissingError) as reason:
             print(f"{name}: not measured, {reason}", file=sys.stderr)
             return 1
-        if not options.quick:
-            keep(name, result)
+        if options.keep or not (options.quick or options.only):
+            keep(name, result, options.keep or RESULTS)
     return 0
 
 
@@ -72,16 +87,16 @@ def namesrv(quick: bool) -> dict[str, object]:
 
 
 def store(quick: bool) -> dict[str, object]:
-    rates = store_rates(20_000 if quick else 200_000)
-    print(f"\n{'store, one core, queue and index entries included':52} {'messages/s':>16}")
-    for name, rate in rates.items():
-        print(f"{name:52} {rate:16,.0f}")
-    return {"messages_per_s": rates}
+    return measure_store(quick=quick)
 
 
-def keep(name: str, result: dict[str, object]) -> None:
+def mypyc(quick: bool) -> dict[str, object]:
+    return measure_mypyc(quick=quick)
+
+
+def keep(name: str, result: dict[str, object], folder: Path) -> None:
     """Write the figures with the machine they come from; a figure alone means little."""
-    RESULTS.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     machine = {
         "cpus": os.cpu_count(),
         "machine": platform.machine(),
@@ -89,16 +104,19 @@ def keep(name: str, result: dict[str, object]) -> None:
         "system": platform.system(),
     }
     measured = {"measured": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine}
-    path = RESULTS / f"{name}.json"
+    path = folder / f"{name}.json"
     path.write_text(json.dumps(measured | result, indent=2) + "\n")
-    print(f"kept in bench/results/{path.name}")
+    print(f"kept in {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
 
 
 PARTS: dict[str, Callable[[bool], dict[str, object]]] = {
     "codec": codec,
     "namesrv": namesrv,
     "store": store,
+    "mypyc": mypyc,
 }
+ON_DEMAND = {"mypyc"}
+"""Parts that run only when they are named."""
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -22,7 +22,13 @@ def _namesrv(arguments: list[str]) -> int:
     return namesrv(arguments)
 
 
-PROGRAMS: dict[str, Callable[[list[str]], int]] = {"namesrv": _namesrv}
+def _store(arguments: list[str]) -> int:
+    from roketto.storetool.cli import main as store
+
+    return store(arguments)
+
+
+PROGRAMS: dict[str, Callable[[list[str]], int]] = {"namesrv": _namesrv, "store": _store}
 """Programs are imported when they are run, so that each starts as quickly as it can."""
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ a sync has failed the system counts the data as written, so that the next sync s
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -17,6 +17,8 @@ from roketto.store.disk import Disk, Found, Usage
 
 SECTOR_BYTES: Final = 512
 _BLOCK_BYTES: Final = 128 * SECTOR_BYTES
+_FIRST_MS: Final = 1 << 45
+"""When the first file is written, by this disk's clock: no file is old unless a test says so."""
 
 
 class PowerLoss(BaseException):
@@ -62,7 +64,8 @@ class _File:
     durable: bytes = b""
     modified_ms: int = 0
     forgotten: dict[int, bytes] = field(default_factory=dict)
-    """Sectors that a sync failed to write; until they change again, no sync will write them."""
+    """Sectors that a sync failed to write; until they are written again, no sync will write them.
+    A write through a mapping shows only if it changes something."""
 
     def sync(self) -> None:
         if not self.forgotten:
@@ -123,7 +126,7 @@ class CrashDisk(Disk):
         self._open: dict[int, _Open] = {}
         self._next_descriptor = 1_000_000
         self._locks: set[Path] = set()
-        self._now_ms = 0
+        self._now_ms = _FIRST_MS
 
     # --- faults -------------------------------------------------------------------------------
 
@@ -161,7 +164,8 @@ class CrashDisk(Disk):
     def descriptors_open(self) -> int:
         return len(self._open)
 
-    def open(self, path: Path, flags: int) -> int:
+    def open(self, path: Path | str, flags: int) -> int:
+        path = Path(path)
         self._called("open", path)
         writable = flags & (os.O_RDWR | os.O_WRONLY) != 0
         directory = self._directory(path.parent)
@@ -213,6 +217,9 @@ class CrashDisk(Disk):
         taken = bytes(data[:short])
         opened.file.grow(offset + len(taken))
         opened.file.content[offset : offset + len(taken)] = taken
+        first = offset - offset % SECTOR_BYTES
+        for start in range(first, offset + len(taken), SECTOR_BYTES):
+            opened.file.forgotten.pop(start, None)
         opened.file.modified_ms = self._tick()
         return len(taken)
 
@@ -222,6 +229,14 @@ class CrashDisk(Disk):
         assert size == len(opened.file.content), "touching memory past the end would be a signal"
         view = memoryview(opened.file.content)
         return view if writable else view.toreadonly()
+
+    def data_spans(self, descriptor: int, start: int, end: int) -> list[tuple[int, int]]:
+        """The sectors that are not all zeros: holes where they are, and no kindness beyond."""
+        opened = self._opened(descriptor)
+        self._called("data_spans", opened.path, start, end - start)
+        sectors = changed_sectors(b"", opened.file.content)
+        spans = [(max(at, start), min(at + SECTOR_BYTES, end)) for at in sectors]
+        return [(begin, stop) for begin, stop in spans if begin < stop]
 
     def sync(self, descriptor: int) -> None:
         self._sync("sync", descriptor)
@@ -240,26 +255,57 @@ class CrashDisk(Disk):
 
     # --- names --------------------------------------------------------------------------------
 
-    def find(self, path: Path) -> Found | None:
+    def open_directory(self, directory: Path | str) -> int:
+        directory = Path(directory)
+        self._called("open_directory", directory)
+        self._directory(directory)
+        self._next_descriptor += 1
+        self._open[self._next_descriptor] = _Open(directory, _File(), writable=False)
+        return self._next_descriptor
+
+    def sync_file_system(self, descriptor: int) -> bool:
+        try:
+            self._called("sync_file_system", self._opened(descriptor).path)
+        except OSError:
+            self._each_file(self._root, _File.fail_sync)
+            raise
+        self._each_file(self._root, _File.sync)
+        return True
+
+    def _each_file(self, directory: _Directory, do: Callable[[_File], None]) -> None:
+        """Every file below, and if it is synced every name."""
+        for node in directory.entries.values():
+            if isinstance(node, _Directory):
+                self._each_file(node, do)
+            else:
+                do(node)
+        if do is _File.sync:
+            directory.unsynced.clear()
+
+    def find(self, path: Path | str) -> Found | None:
+        path = Path(path)
         self._called("find", path)
         node = self._node(path)
         if isinstance(node, _File):
             return Found(len(node.content), node.modified_ms)
         return None if node is None else Found(0, 0)
 
-    def entries(self, directory: Path) -> list[tuple[str, bool]]:
+    def entries(self, directory: Path | str) -> list[tuple[str, bool]]:
+        directory = Path(directory)
         self._called("entries", directory)
         found = self._directory(directory).entries
         return [(name, isinstance(node, _Directory)) for name, node in found.items()]
 
-    def make_directory(self, path: Path) -> None:
+    def make_directory(self, path: Path | str) -> None:
+        path = Path(path)
         self._called("make_directory", path)
         directory = self._directory(path.parent)
         if path.name in directory.entries:
             raise _error(errno.EEXIST, path)
         directory.put(path.name, _Directory())
 
-    def remove_file(self, path: Path) -> None:
+    def remove_file(self, path: Path | str) -> None:
+        path = Path(path)
         self._called("remove_file", path)
         node = self._node(path)
         if isinstance(node, _Directory):
@@ -301,9 +347,16 @@ class CrashDisk(Disk):
         directory.put(target.name, node)
         self._directory(path.parent).put(path.name, None)
 
-    def sync_names(self, directory: Path) -> None:
+    def sync_names(self, directory: Path | str) -> None:
+        directory = Path(directory)
         self._called("sync_names", directory)
         self._directory(directory).unsynced.clear()
+
+    def set_modified(self, path: Path, modified_ms: int) -> None:
+        """Say when a file was last written to."""
+        node = self._node(path)
+        assert isinstance(node, _File), f"there is no file {path}"
+        node.modified_ms = modified_ms
 
     def usage(self, path: Path) -> Usage:
         return self.usage_now

@@ -16,11 +16,13 @@ from typing import Final
 
 from roketto.store.disk import Usage
 from roketto.store.files import DESCRIPTORS_MAX, Files
+from roketto.store.worker import Worker
 from sim.disk import Call, CrashDisk, Loss, PowerLoss, Short
+from sim.worker import InlineWorker
 
 __all__ = ["SYNCS", "Call", "CrashFiles", "Loss", "PowerLoss", "Short"]
 
-SYNCS: Final = frozenset({"sync", "sync_mapped", "sync_names"})
+SYNCS: Final = frozenset({"sync", "sync_mapped", "sync_names", "sync_file_system"})
 """The calls after which something is durable."""
 
 
@@ -32,6 +34,10 @@ class CrashFiles(Files):
     ) -> None:
         self._crash_disk = disk or CrashDisk()
         super().__init__(descriptors_max, self._crash_disk)
+
+    def make_worker(self) -> Worker:
+        """One that does each job at once: the same calls in the same order every time."""
+        return InlineWorker()
 
     @property
     def calls(self) -> list[Call]:
@@ -61,6 +67,10 @@ class CrashFiles(Files):
     def set_usage(self, total: int, free: int) -> None:
         """How full the disk says that it is; writing does not change it."""
         self._crash_disk.usage_now = Usage(total, free)
+
+    def set_modified(self, path: Path, modified_ms: int) -> None:
+        """Say when a file was last written to; else no file is old."""
+        self._crash_disk.set_modified(path, modified_ms)
 
     def fail_call(self, number: int, fault: BaseException | Short) -> None:
         """Make call ``number`` raise ``fault``, or write too little.

@@ -15,6 +15,10 @@ import pytest
 
 from roketto.namesrv.config import FIELDS, NamesrvConfig, Option
 from roketto.namesrv.handlers import HANDLERS, SIMPLE_HANDLERS
+from roketto.protocol.hosts import encode_host
+from roketto.protocol.properties import encode_properties
+from roketto.protocol.record import Record
+from roketto.store.store import Store, StoreSettings
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -68,8 +72,29 @@ def test_a_command_in_the_docs_works(page: str, command: str, tmp_path: Path) ->
         assert (tmp_path / "site" / "bin" / "mqnamesrv").exists()
     elif words[0] == "mqnamesrv":
         try_name_server(words, tmp_path)
+    elif words[:2] == ["roketto", "store"]:
+        try_store_tool(words, tmp_path)
     else:
         pytest.fail(f"{page}: nothing here knows how to try {command!r}")
+
+
+def try_store_tool(words: list[str], folder: Path) -> None:
+    """Run it beside a store that has what it names."""
+    store = Store(
+        folder / "store",
+        StoreSettings(segment_bytes=65_536, queue_file_bytes=400, index_slots=100,
+                      index_entries=400),
+    )  # fmt: skip
+    store.open(1)
+    host = encode_host("127.0.0.1", 10911)
+    for number in range(20):
+        properties = encode_properties({"KEYS": f"order-{number}", "TAGS": "TagA"})
+        record = Record("Orders", b"order %d" % number, properties, store_host=host)
+        store.append(record)
+    store.close()
+    done = run(words, folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout or "--begin" in words
 
 
 def try_name_server(words: list[str], folder: Path) -> None:

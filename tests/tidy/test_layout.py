@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "clock": set[str](),
     "auth": {"auth", "protocol"},
     "store": {"store", "protocol", "clock"},
+    "storetool": {"storetool", "store", "protocol", "clock"},
     "remoting": {"remoting", "protocol", "clock"},
     "replication": {"replication", "protocol", "store", "remoting", "clock"},
     "broker": {"broker", "protocol", "auth", "store", "remoting", "replication", "clock"},

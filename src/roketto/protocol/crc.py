@@ -13,21 +13,40 @@ Its value covers every byte of the record before these 20.
 import zlib
 from typing import Final
 
+from roketto.protocol import property_names
+from roketto.protocol.properties import remove_property
+
 CRC_PROPERTY_BYTES: Final = 20
 """What the property takes at the end of a record's properties."""
 
-_PREFIX: Final = b"__CRC32#\x01"
-_DIGITS: Final = 10
+_NAME: Final = property_names.CRC32
+_PREFIX: Final = _NAME.encode() + b"\x01"
+_MASK: Final = 0x7FFF_FFFF
+_crc32: Final = zlib.crc32
 
 
 def masked_crc32(data: bytes | bytearray | memoryview) -> int:
     """CRC-32 (IEEE) without its top bit, because Java keeps it in a signed integer."""
-    return zlib.crc32(data) & 0x7FFF_FFFF
+    return zlib.crc32(data) & _MASK
+
+
+def crc_property_of(head: bytes, body: bytes | memoryview, tail: bytes) -> bytes:
+    """The property of a record made of these three pieces, which it is to follow."""
+    return encode_crc_property(_crc32(tail, _crc32(body, _crc32(head))) & _MASK)
+
+
+def without_crc(properties: bytes) -> bytes:
+    """A property string without a CRC property, ready for a new one to follow."""
+    if _PREFIX in properties:
+        properties = remove_property(properties, _NAME)
+    if properties and properties[-1] != 0x02:
+        properties += b"\x02"
+    return properties
 
 
 def encode_crc_property(crc: int) -> bytes:
     """The 20 bytes of the property for the checksum ``crc``."""
-    return _PREFIX + f"{crc:0{_DIGITS}d}"[::-1].encode() + b"\x02"
+    return _PREFIX + (b"%010d" % crc)[::-1] + b"\x02"
 
 
 def decode_crc_property(raw: bytes) -> int | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from roketto.protocol import property_names
 from roketto.protocol.compression import decompress
-from roketto.protocol.crc import CRC_PROPERTY_BYTES
+from roketto.protocol.crc import CRC_PROPERTY_BYTES, crc_property_of, without_crc
 from roketto.protocol.errors import RecordError
 from roketto.protocol.hosts import IPV4_HOST_BYTES, IPV6_HOST_BYTES, NO_HOST
 from roketto.protocol.ids import encode_offset_id
@@ -19,8 +19,6 @@ from roketto.protocol.properties import (
     decode_properties,
     encode_properties,
     get_property,
-    join_properties,
-    remove_property,
 )
 from roketto.protocol.record_layout import (
     HEADS,
@@ -28,12 +26,13 @@ from roketto.protocol.record_layout import (
     MAGIC_V1,
     MAGIC_V2,
     SHORT,
-    patch_crc_property,
 )
 from roketto.protocol.sysflags import BORN_HOST_IPV6, COMPRESSED, HOST_BITS, STORE_HOST_IPV6
 from roketto.protocol.utf8 import decode_utf8, encode_utf8
 
 _CRC_MASK: Final = 0x7FFF_FFFF
+BYTES: Final = tuple(bytes((value,)) for value in range(256))
+"""The one-byte strings by value."""
 _PUBLISHED_LAST: Final = 8
 """The size and the magic of a record; without them its bytes are none."""
 
@@ -253,9 +252,9 @@ def encode_record_into(
     body = record.body
     properties = record.properties_raw
     if append_crc:
-        properties = _with_room_for_crc(properties)
+        properties = without_crc(properties)
     topic_bytes = len(topic)
-    properties_bytes = len(properties)
+    properties_bytes = len(properties) + (CRC_PROPERTY_BYTES if append_crc else 0)
     is_v1 = topic_bytes <= TOPIC_BYTES_MAX
     if topic_bytes > RETRY_TOPIC_BYTES_MAX or properties_bytes > PROPERTIES_BYTES_MAX:
         raise RecordError(
@@ -264,10 +263,10 @@ def encode_record_into(
         )
     host_bits = _host_bits(record.born_host, record.store_host)
     head = HEADS[host_bits >> HOST_BITS_SHIFT]
-    body_end = head.size + len(body)
-    topic_at = body_end + (1 if is_v1 else 2)
-    properties_at = topic_at + topic_bytes + 2
-    size = properties_at + properties_bytes
+    head_bytes = head.size
+    body_bytes = len(body)
+    body_end = head_bytes + body_bytes
+    size = body_end + (3 if is_v1 else 4) + topic_bytes + properties_bytes
     # A bytearray would copy what is assigned to a slice of it twice, and grow; a view does not.
     view = memoryview(buffer)[at : at + size]
     if len(view) < size:
@@ -279,23 +278,19 @@ def encode_record_into(
             record.queue_id, record.flag, record.queue_offset, record.log_offset,
             (record.sys_flag & ~HOST_BITS) | host_bits, record.born_time_ms, record.born_host,
             record.store_time_ms, record.store_host, record.reconsume_times,
-            record.prepared_log_offset, len(body),
+            record.prepared_log_offset, body_bytes,
         )  # fmt: skip
     except struct.error as error:
         raise RecordError(f"a number of {record!r} does not fit its field: {error}") from error
-    view[head.size : body_end] = body
-    if is_v1:
-        view[body_end] = topic_bytes
-    else:
-        SHORT.pack_into(view, body_end, topic_bytes)
-    view[topic_at : topic_at + topic_bytes] = topic
-    SHORT.pack_into(view, properties_at - 2, properties_bytes)
-    view[properties_at:] = properties
-    # Size and magic come last: a process that dies in between leaves no record, not half of one.
-    view[_PUBLISHED_LAST : head.size] = head_packed[_PUBLISHED_LAST:]
-    view[:_PUBLISHED_LAST] = head_packed[:_PUBLISHED_LAST]
+    topic_length = BYTES[topic_bytes] if is_v1 else SHORT.pack(topic_bytes)
+    tail = topic_length + topic + SHORT.pack(properties_bytes) + properties
     if append_crc:
-        patch_crc_property(view, 0)
+        tail += crc_property_of(head_packed, body, tail)
+    view[head_bytes:body_end] = body
+    view[body_end:] = tail
+    # Size and magic come last: a process that dies in between leaves no record, not half of one.
+    view[_PUBLISHED_LAST:head_bytes] = head_packed[_PUBLISHED_LAST:]
+    view[:_PUBLISHED_LAST] = head_packed[:_PUBLISHED_LAST]
     return size
 
 
@@ -309,17 +304,12 @@ def encode_record(record: Record, append_crc: bool = False) -> bytes:
 def record_size(record: Record, append_crc: bool = False) -> int:
     """How many bytes ``record`` takes."""
     topic_bytes = len(encode_utf8(record.topic))
-    properties = record.properties_raw
+    properties_bytes = len(record.properties_raw)
     if append_crc:
-        properties = _with_room_for_crc(properties)
+        properties_bytes = len(without_crc(record.properties_raw)) + CRC_PROPERTY_BYTES
     head = HEADS[_host_bits(record.born_host, record.store_host) >> HOST_BITS_SHIFT]
     topic_field = (1 if topic_bytes <= TOPIC_BYTES_MAX else 2) + topic_bytes
-    return head.size + len(record.body) + topic_field + 2 + len(properties)
-
-
-def _with_room_for_crc(properties: bytes) -> bytes:
-    kept = remove_property(properties, property_names.CRC32)
-    return join_properties(kept, bytes(CRC_PROPERTY_BYTES))
+    return head.size + len(record.body) + topic_field + 2 + properties_bytes
 
 
 def _host_bits(born_host: bytes, store_host: bytes) -> int:

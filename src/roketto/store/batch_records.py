@@ -19,10 +19,11 @@ import zlib
 from typing import Final
 
 from roketto.protocol.batch import decode_batch
+from roketto.protocol.crc import CRC_PROPERTY_BYTES, crc_property_of, without_crc
 from roketto.protocol.errors import RecordError
 from roketto.protocol.hosts import IPV4_HOST_BYTES, IPV6_HOST_BYTES
-from roketto.protocol.limits import TOPIC_BYTES_MAX
-from roketto.protocol.record import Record, encode_record
+from roketto.protocol.limits import PROPERTIES_BYTES_MAX, TOPIC_BYTES_MAX
+from roketto.protocol.record import Record
 from roketto.protocol.record_layout import HEADS, HOST_BITS_SHIFT, MAGIC_V1, MAGIC_V2, SHORT
 from roketto.protocol.sysflags import HOST_BITS
 from roketto.protocol.utf8 import encode_utf8
@@ -53,11 +54,12 @@ class EncodedBatch:
 
 
 def encode_batch_records(
-    batch: Record, queue_offset: int, log_offset: int, store_time_ms: int
+    batch: Record, queue_offset: int, log_offset: int, store_time_ms: int, append_crc: bool = False
 ) -> EncodedBatch:
     """The records of the items in ``batch.body``, the first of them at these offsets.
 
-    RecordError if any byte of the batch is out of place.
+    RecordError if any byte of the batch is out of place. ``append_crc`` ends the properties of each
+    with the CRC property.
     """
     topic = encode_utf8(batch.topic)
     is_v1 = len(topic) <= TOPIC_BYTES_MAX
@@ -94,11 +96,24 @@ def encode_batch_records(
             body = data[body_at:body_end]
             properties = data[body_end + 2 : at]
             size = item_bytes + growth
+            tail = topic_and_length + properties
+            if append_crc:
+                kept = without_crc(properties)
+                kept_bytes = len(kept) + CRC_PROPERTY_BYTES
+                if kept_bytes > PROPERTIES_BYTES_MAX:
+                    raise RecordError(
+                        f"properties of {kept_bytes} bytes with their checksum; a record takes"
+                        f" {PROPERTIES_BYTES_MAX}: shorten them"
+                    )
+                size += kept_bytes - properties_bytes
+                tail = topic + SHORT.pack(kept_bytes) + kept
             crc = crc32(body) & _CRC_MASK
             head = pack(
                 size, magic, crc, queue_id, flag, queue_offset, log_offset, common, body_bytes
             )
-            parts += (head, body, topic_and_length, properties)
+            if append_crc:
+                tail += crc_property_of(head, body, tail)
+            parts += (head, body, tail)
             sizes.append(size)
             all_properties.append(properties)
             queue_offset += 1
@@ -106,44 +121,6 @@ def encode_batch_records(
     except struct.error as error:
         raise _damage(data) from error
     return EncodedBatch(b"".join(parts), sizes, all_properties)
-
-
-def encode_batch_with_crc(
-    batch: Record, queue_offset: int, log_offset: int, store_time_ms: int
-) -> EncodedBatch:
-    """The same, each record with the CRC property, which nothing about is shared."""
-    parts: list[bytes] = []
-    sizes: list[int] = []
-    all_properties: list[bytes] = []
-    for item in decode_batch(batch.body):
-        record = _record_of(batch, item.body, item.properties_raw, item.flag, store_time_ms)
-        record.queue_offset = queue_offset
-        record.log_offset = log_offset
-        encoded = encode_record(record, append_crc=True)
-        parts.append(encoded)
-        sizes.append(len(encoded))
-        all_properties.append(item.properties_raw)
-        queue_offset += 1
-        log_offset += len(encoded)
-    return EncodedBatch(b"".join(parts), sizes, all_properties)
-
-
-def _record_of(
-    batch: Record, body: bytes | memoryview, properties_raw: bytes, flag: int, store_time_ms: int
-) -> Record:
-    return Record(
-        batch.topic,
-        body,
-        properties_raw,
-        queue_id=batch.queue_id,
-        flag=flag,
-        sys_flag=batch.sys_flag,
-        born_time_ms=batch.born_time_ms,
-        born_host=batch.born_host,
-        store_time_ms=store_time_ms,
-        store_host=batch.store_host,
-        reconsume_times=batch.reconsume_times,
-    )
 
 
 def _host_bits(batch: Record) -> int:

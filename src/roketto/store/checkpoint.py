@@ -12,20 +12,30 @@ always right. 4096 bytes, big-endian, the rest is zeros:
 | 32     | long | confirm_offset         |
 | 40     | long | logics_physical_offset |
 
-Ours, at byte 64 where no broker of Java's looks or writes, after a clean stop:
-
-| offset | type    | field                                               |
-|--------|---------|-----------------------------------------------------|
-| 64     | 8 bytes | ROKETTO1                                            |
-| 72     | long    | end of the log                                      |
-| 80     | long    | number of queues                                    |
-| 88     | long    | their next offsets, added up                        |
-
 4.9 knows the first three, 5.0 has four, 5.1 five. The last one appeared after 5.3: from it 5.5
 tells where recovery starts, and from ``logics_timestamp`` only where it is 0.
+
+Ours, at byte 64 where no broker of Java's looks or writes:
+
+| offset | type     | field                                                              |
+|--------|----------|--------------------------------------------------------------------|
+| 64     | 8 bytes  | ROKETTO2                                                           |
+| 72     | 48 bytes | Java's fields again: a broker of Java's that has run since changes |
+|        |          | those above and leaves these                                       |
+| 120    | long     | 1 after a clean stop, else 0                                       |
+| 128    | long     | flushed: the log is on the disk up to here                         |
+| 136    | long     | derived: queues and index are, for all records before this offset  |
+| 144    | long     | queues: how many had messages then                                 |
+| 152    | long     | units: their next offsets, added up                                |
+| 160    | long     | crc_from: from here on all records have the CRC property; -1: none |
+| 168    | long     | name of the newest index file then; 0: no file yet, -1: no index   |
+| 176    | 40 bytes | its header                                                         |
+| 216    | long     | how many files the index had then                                  |
+| 224    | int      | CRC-32 of bytes 64 to 224                                          |
 """
 
 import struct
+import zlib
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -36,9 +46,12 @@ CHECKPOINT_BYTES: Final = 4096
 """Java maps a page, whatever it needs of it."""
 
 _FIELDS: Final = struct.Struct(">6q")
-_QUEUES: Final = struct.Struct(">8s3q")
-_QUEUES_AT: Final = 64
-_QUEUES_MAGIC: Final = b"ROKETTO1"
+_MARKS: Final = struct.Struct(">8s48s7q40sq")
+_MARKS_AT: Final = 64
+_MARKS_CRC: Final = struct.Struct(">I")
+_MARKS_CRC_AT: Final = _MARKS_AT + _MARKS.size
+_MAGIC: Final = b"ROKETTO2"
+_NONE: Final = -1
 
 _MARGIN_MS: Final = 3_000
 """Messages of that long ago are sure to be covered by the timestamps, as Java sees it."""
@@ -47,12 +60,43 @@ _CLOCK_STEP_MAX_MS: Final = 24 * 3600 * 1000
 """How far a clock may have been set back since; a later timestamp is garbage, not time."""
 
 
-class QueueCount(NamedTuple):
-    """How many queues there were when the log ended at ``log_end``, to miss one that is gone."""
+class IndexMark(NamedTuple):
+    """The newest file of the index at some moment: by its header the index can be put back to it.
 
-    log_end: int
+    Entries are never changed, so those that the header counts are there once the file was synced,
+    whatever a crash has done to what came later. There is no name where no key had come yet.
+    """
+
+    name: str
+    header: bytes
+    files: int
+    """How many there were with it, to miss one that is gone."""
+
+
+NO_FILES: Final = IndexMark("", b"", 0)
+"""An index without any key so far."""
+
+
+class Marks(NamedTuple):
+    """How far a store was, by places in the log. Taken by the writer before a sync, saved after.
+
+    What is only in memory or in the system's cache by then does not count.
+    """
+
+    flushed: int
+    """The log is on the disk up to here: damage before it is never a torn end."""
+    derived: int
+    """Queues and index are, for all records before this offset, where a record begins or ends."""
     queues: int
+    """How many queues had messages of before ``derived``..."""
     units: int
+    """...and their next offsets, added up: to miss one that is gone."""
+    crc_from: int | None = None
+    """All records from here on have the CRC property; None if that cannot be said of any."""
+    index_mark: IndexMark | None = None
+    """The index then; None if none was kept."""
+    is_clean: bool = False
+    """Whether it ended there: this was a clean stop."""
 
 
 @dataclass(slots=True)
@@ -71,8 +115,8 @@ class Checkpoint:
     """The log up to here is on every replica that counts."""
     logics_physical_offset: int = 0
     """The log up to here has its queue entries, synced."""
-    counted: QueueCount | None = field(default=None, kw_only=True)
-    """Known after a clean stop of ours."""
+    marks: Marks | None = field(default=None, kw_only=True)
+    """Ours; None where a broker of Java's has written the file, or it is damaged."""
 
     @property
     def min_timestamp(self) -> int:
@@ -96,21 +140,49 @@ def load_checkpoint(files: Files, path: Path, now_ms: int) -> Checkpoint:
     timestamps = (value if 0 <= value <= latest else 0 for value in values[:3])
     offsets = (max(0, value) for value in values[3:])
     checkpoint = Checkpoint(*timestamps, *offsets)
-    checkpoint.counted = _load_count(text)
+    checkpoint.marks = _load_marks(text)
     return checkpoint
-
-
-def _load_count(text: bytes) -> QueueCount | None:
-    magic, *numbers = _QUEUES.unpack(text[_QUEUES_AT:][: _QUEUES.size].ljust(_QUEUES.size, b"\0"))
-    return QueueCount(*numbers) if magic == _QUEUES_MAGIC else None
 
 
 def save_checkpoint(files: Files, path: Path, checkpoint: Checkpoint) -> None:
     """Replace the file, durably. Whatever it claims must be on the disk before."""
-    text = _FIELDS.pack(*astuple(checkpoint)[:6]).ljust(_QUEUES_AT, b"\0")
-    if checkpoint.counted is not None:
-        text += _QUEUES.pack(_QUEUES_MAGIC, *checkpoint.counted)
+    fields = _FIELDS.pack(*astuple(checkpoint)[:6])
+    text = fields.ljust(_MARKS_AT, b"\0")
+    if checkpoint.marks is not None:
+        packed = _pack_marks(checkpoint.marks, fields)
+        text += packed + _MARKS_CRC.pack(zlib.crc32(packed))
     files.replace(path, text.ljust(CHECKPOINT_BYTES, b"\0"))
+
+
+def _pack_marks(marks: Marks, fields: bytes) -> bytes:
+    index = marks.index_mark or NO_FILES
+    return _MARKS.pack(
+        _MAGIC, fields, marks.is_clean, marks.flushed, marks.derived, marks.queues, marks.units,
+        _NONE if marks.crc_from is None else marks.crc_from,
+        _NONE if marks.index_mark is None else int(index.name or 0), index.header, index.files,
+    )  # fmt: skip
+
+
+def _load_marks(text: bytes) -> Marks | None:
+    packed = text[_MARKS_AT:_MARKS_CRC_AT]
+    crc = text[_MARKS_CRC_AT : _MARKS_CRC_AT + _MARKS_CRC.size]
+    if len(packed) < _MARKS.size or crc != _MARKS_CRC.pack(zlib.crc32(packed)):
+        return None
+    (
+        magic, fields, is_clean, flushed, derived, queues, units, crc_from, name, header, files,
+    ) = _MARKS.unpack(packed)  # fmt: skip
+    if magic != _MAGIC or fields != text[: _FIELDS.size]:
+        return None
+    index = IndexMark(str(name), header, files) if name else NO_FILES
+    return Marks(
+        flushed,
+        derived,
+        queues,
+        units,
+        crc_from=None if crc_from == _NONE else crc_from,
+        index_mark=None if name == _NONE else index,
+        is_clean=bool(is_clean),
+    )
 
 
 def _whole_fields(text: bytes) -> bytes:

@@ -28,7 +28,7 @@ from roketto.protocol.properties import join_properties
 from roketto.protocol.record import Record, decode_record, encode_record_into, record_size
 from roketto.protocol.record_layout import HEADS, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from roketto.protocol.utf8 import encode_utf8
-from roketto.store.batch_records import EncodedBatch, encode_batch_records, encode_batch_with_crc
+from roketto.store.batch_records import EncodedBatch, encode_batch_records
 from roketto.store.errors import CorruptStoreError, StoreError, StoreReadOnlyError
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.record_check import BLANK, BLANK_BYTES, RECORD_BYTES_MIN
@@ -154,9 +154,15 @@ class CommitLog:
     # --- appending ----------------------------------------------------------------------------
 
     def append(self, record: Record, queue_offset: int) -> Appended:
-        """Store ``record`` at ``queue_offset`` of its queue; sets both offsets and the store time.
+        """Store ``record`` at ``queue_offset`` of its queue; see ``write``."""
+        size = self.write(record, queue_offset)
+        return Appended(record.log_offset, size, record.store_time_ms)
 
-        PutRefusedError if it is too large or there is no room for it.
+    def write(self, record: Record, queue_offset: int) -> int:
+        """Store ``record`` at ``queue_offset`` of its queue and return its size.
+
+        Both offsets and the store time of the record are set. PutRefusedError if it is too large
+        or there is no room for it.
         """
         topic = record.topic
         if len(topic) > TOPIC_BYTES_MAX or not topic.isascii():
@@ -184,7 +190,7 @@ class CommitLog:
         except RecordError as error:
             raise self._refused(record, error) from error
         segments.written = log_offset + size
-        return Appended(log_offset, size, store_time_ms)
+        return size
 
     def append_batch(self, batch: Record, queue_offset: int) -> AppendedBatch:
         """Store the messages of ``batch.body`` as one record each, the first at ``queue_offset``.
@@ -267,9 +273,9 @@ class CommitLog:
     def _encode_batch(
         self, batch: Record, queue_offset: int, log_offset: int, store_time_ms: int
     ) -> EncodedBatch:
-        if self._append_crc:
-            return encode_batch_with_crc(batch, queue_offset, log_offset, store_time_ms)
-        return encode_batch_records(batch, queue_offset, log_offset, store_time_ms)
+        return encode_batch_records(
+            batch, queue_offset, log_offset, store_time_ms, self._append_crc
+        )
 
     def _check_topic(self, topic: str) -> None:
         topic_bytes = len(encode_utf8(topic))

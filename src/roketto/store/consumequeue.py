@@ -11,14 +11,17 @@ when it is flushed: an idle queue needs no map, no descriptor and no buffer, and
 from memory is read from the log again.
 """
 
+import os
 import struct
+import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from roketto.store.errors import CorruptStoreError, FileSizeError
+from roketto.store.errors import CorruptStoreError, DiskFullError, FileSizeError
 from roketto.store.files import Files
 
 UNIT_BYTES: Final = 20
@@ -32,9 +35,15 @@ _BLANK: Final = _UNIT.pack(0, 0x7FFF_FFFF, 0)
 """Fills the first file before the first unit of a queue that does not start at 0."""
 _CHUNK_BYTES: Final = 3_200 * UNIT_BYTES
 """What is read at once where many units are looked at."""
+_FIRST_CHUNK_BYTES: Final = 200 * UNIT_BYTES
+"""What is read first of a queue that is opened: most of many queues have few units, and of a hole
+in a file the system makes pages, too."""
+_NO_UNITS: Final = bytearray()
+"""The tail of every queue that has nothing in memory; never changed."""
 _FILES_SCANNED: Final = 3
 """The newest files, whose units are looked at one by one when a queue is opened; as Java does."""
 _NAME_DIGITS: Final = 20
+_ANYWHERE: Final = 1 << 63
 
 
 class Unit(NamedTuple):
@@ -71,6 +80,20 @@ class QueueMismatchError(CorruptStoreError):
         self.queue_offset_max = queue_offset_max
 
 
+class Ledger:
+    """What a table of queues has to do: each queue enters itself.
+
+    ``dirty`` are the queues with units in memory. ``unsynced`` are those whose files have changed
+    since they were last synced, and from which byte of the queue on.
+    """
+
+    __slots__ = ("dirty", "unsynced")
+
+    def __init__(self) -> None:
+        self.dirty: dict[ConsumeQueue, None] = {}
+        self.unsynced: dict[ConsumeQueue, int] = {}
+
+
 class ConsumeQueue:
     """The units of one queue. The table of all queues makes, flushes and syncs it.
 
@@ -78,19 +101,22 @@ class ConsumeQueue:
     the next one to be written; ``log_offset_max`` is where the newest message ends in the log, -1
     without one. After ``recover``, ``rebuild_from`` says from where on the log must be dispatched
     again because files were damaged; None means that nothing but an unwritten tail can be missing.
-    What was found then counts as not synced.
+
+    There may be many: strings are shared, and nothing is kept that can be told from the rest.
     """
 
     __slots__ = (
         "_created",
-        "_dirty",
         "_file_bytes",
         "_files",
         "_first",
-        "_synced",
+        "_has_rest",
+        "_has_strays",
+        "_ledger",
+        "_name",
+        "_parent",
         "_tail",
         "_written",
-        "directory",
         "log_offset_max",
         "queue_offset_max",
         "queue_offset_min",
@@ -100,30 +126,37 @@ class ConsumeQueue:
     def __init__(
         self,
         files: Files,
-        directory: Path,
+        directory: Path | str,
         file_bytes: int = FILE_BYTES,
-        dirty: "dict[ConsumeQueue, None] | None" = None,
+        ledger: Ledger | None = None,
     ) -> None:
-        """``dirty`` is where the queue enters itself when it has units to flush."""
+        """``ledger`` is where the queue enters itself when it has units to flush or to sync."""
         assert file_bytes > 0, file_bytes
         assert file_bytes % UNIT_BYTES == 0, file_bytes
         self._files = files
-        self.directory = directory
+        parent, self._name = os.path.split(directory)
+        self._parent = sys.intern(parent)
         self._file_bytes = file_bytes
-        self._dirty: dict[ConsumeQueue, None] = {} if dirty is None else dirty
-        self._tail = bytearray()
+        self._ledger: Ledger = Ledger() if ledger is None else ledger
+        # After a crash: bytes behind the end that must be erased, files beside those of the queue.
+        self._has_rest = False
+        self._has_strays = False
         self._forget(0)
+
+    @property
+    def directory(self) -> Path:
+        """Where its files are."""
+        return Path(self._parent, self._name)
 
     def _forget(self, position: int) -> None:
         """No units and no files; the next unit is the one at ``position``."""
-        # Bytes of the queue: its files cover [first, created), of which [.., written) is in use
-        # and [.., synced) on the disk; the tail follows at written.
+        # Bytes of the queue: its files cover [first, created), of which [.., written) is in use;
+        # the tail follows at written.
         start = position - position % self._file_bytes
         self._first = start
         self._created = start
         self._written = position
-        self._synced = start
-        self._tail.clear()
+        self._tail: bytearray = _NO_UNITS
         self.queue_offset_min = position // UNIT_BYTES
         self.queue_offset_max = position // UNIT_BYTES
         self.log_offset_max = -1
@@ -143,63 +176,103 @@ class ConsumeQueue:
         if queue_offset != self.queue_offset_max:
             self._start_at(queue_offset)
         tail = self._tail
+        if len(tail) >= TAIL_BYTES_MAX:
+            self._flush_if_possible()
+            tail = self._tail
         if not tail:
-            self._dirty[self] = None
-        elif len(tail) >= TAIL_BYTES_MAX:
-            self.flush()
+            self._ledger.dirty[self] = None
+            tail = self._tail = bytearray()
         tail += _UNIT.pack(log_offset, size, tags_code)
         self.queue_offset_max = queue_offset + 1
         self.log_offset_max = log_end
         return True
+
+    def append_run(
+        self, log_offset: int, sizes: list[int], tags_codes: list[int], queue_offset: int
+    ) -> None:
+        """Add the units of messages that follow each other in the log, and behind all others."""
+        if queue_offset != self.queue_offset_max:
+            self._start_at(queue_offset)
+        tail = self._tail
+        if len(tail) >= TAIL_BYTES_MAX:
+            self._flush_if_possible()
+            tail = self._tail
+        if not tail:
+            self._ledger.dirty[self] = None
+            tail = self._tail = bytearray()
+        pack = _UNIT.pack
+        for size, code in zip(sizes, tags_codes, strict=True):
+            tail += pack(log_offset, size, code)
+            log_offset += size
+        self.queue_offset_max = queue_offset + len(sizes)
+        self.log_offset_max = log_offset
 
     def _start_at(self, queue_offset: int) -> None:
         if self.log_offset_max >= 0 or queue_offset < 0:
             raise QueueMismatchError(self.directory, queue_offset, self.queue_offset_max)
         if self._starts():
             self.clear()
-        position = queue_offset * UNIT_BYTES
-        blank_bytes = position % self._file_bytes
-        if blank_bytes:
-            start = position - blank_bytes
-            self._create_file(start)
-            self._files.write_at(self._path(start), 0, _BLANK * (blank_bytes // UNIT_BYTES))
-        self._forget(position)
-        if blank_bytes:
-            self._created += self._file_bytes
+        self._forget(queue_offset * UNIT_BYTES)
 
     def flush(self) -> None:
         """Write the units that are in memory to their files; after an error they still are."""
         tail = self._tail
+        if not tail:
+            return
+        begin = min(self._written, self._created)
+        unsynced = self._ledger.unsynced
+        unsynced[self] = min(begin, unsynced.get(self, begin))  # a cut may have led back before it
         done = 0
         while done < len(tail):
             position = self._written + done
-            if position >= self._created:
-                self._create_file(position)
-                self._created = position + self._file_bytes
             inside = position % self._file_bytes
+            path = self._path(position - inside)
+            if position >= self._created:
+                self._create_file(path, inside)
+                start = position - inside
+                self._created = start + self._file_bytes if start else self._file_bytes
             piece = tail[done : done + self._file_bytes - inside]
-            self._files.write_at(self._path(position - inside), inside, piece)
+            self._files.write_at(path, inside, piece)
             done += len(piece)
         self._written += done
-        tail.clear()
+        self._tail = _NO_UNITS
 
-    def _create_file(self, start: int) -> None:
+    def _flush_if_possible(self) -> None:
+        """Write a long tail; if the disk does not take it, whoever flushes all queues says so."""
+        with suppress(OSError, DiskFullError):
+            self.flush()
+
+    def _create_file(self, path: str, blank_bytes: int) -> None:
+        """Make the next file, beginning with filler where a queue begins in the middle of it."""
         if self._created == self._first:
-            self._files.make_directory(self.directory)
-        path = self._path(start)
-        self._files.remove(path)  # what damage or a crash while it was made may have left there
-        self._files.create_sparse(path, self._file_bytes)
+            self._files.add_directory(f"{self._parent}/{self._name}")
+        try:
+            self._files.create_sparse(path, self._file_bytes)
+        except FileExistsError:  # what damage or a crash while it was made may have left there
+            self._files.remove(path)
+            self._files.create_sparse(path, self._file_bytes)
+        if blank_bytes:
+            self._files.write_at(path, 0, _BLANK * (blank_bytes // UNIT_BYTES))
 
-    def sync(self) -> None:
-        """Return when everything flushed so far is on the disk."""
-        written, synced, file_bytes = self._written, self._synced, self._file_bytes
-        if synced >= written:
-            return
-        for start in range(synced - synced % file_bytes, written, file_bytes):
-            self._files.sync(self._path(start))
-            if start >= synced:  # made since the last sync
-                self._files.sync_directory(self.directory)
-        self._synced = written
+    def changed_files(self, position: int) -> tuple[list[str], bool]:
+        """The files that have bytes of the queue from ``position`` on; whether one was made since.
+
+        With these synced, and the directories if one was made, all that was flushed is safe.
+        """
+        file_bytes = self._file_bytes
+        first = position - position % file_bytes
+        starts = range(max(first, self._first), self._written, file_bytes)
+        return [self._path(start) for start in starts], bool(starts) and starts[-1] >= position
+
+    def directories(self) -> tuple[str, str]:
+        """Where its files are, and where that is."""
+        return f"{self._parent}/{self._name}", self._parent
+
+    def distrust(self) -> None:
+        """Let what was found when the queue was opened count as not synced."""
+        if self._written > self._first:
+            first = max(self._first, self._created - _FILES_SCANNED * self._file_bytes)
+            self._ledger.unsynced[self] = first
 
     def clear(self) -> None:
         """Remove all units and files; the queue may start anywhere again."""
@@ -230,7 +303,7 @@ class ConsumeQueue:
             if len(piece) != size:
                 reason = f"it ends there, but the queue has {size - len(piece)} bytes more in it"
                 path = self._path(position - inside)
-                raise CorruptStoreError(path, inside + len(piece), reason)
+                raise CorruptStoreError(Path(path), inside + len(piece), reason)
             pieces.append(piece)
             position += size
         if position < stop:
@@ -285,41 +358,80 @@ class ConsumeQueue:
             if self._log_offset_at(following // UNIT_BYTES - 1) >= log_min_offset:
                 break
             self._files.remove(self._path(self._first))
+            self._files.sync_directory(self.directory)  # one after the other: no gap after a crash
             self._first = following
             deleted += 1
-        self._synced = max(self._synced, self._first)
         self.queue_offset_min = max(self.queue_offset_min, self._first // UNIT_BYTES)
         self.correct_min(log_min_offset)
         return deleted
 
     # --- opening ------------------------------------------------------------------------------
 
-    def recover(self, log_min_offset: int) -> None:
+    def recover(self, log_min_offset: int, log_synced: int | None = None) -> None:
         """Find the units in the files, writing nothing; the log begins at ``log_min_offset``.
 
         The end is the first unit that was never written. Where a unit contradicts the one before
         it (records do not overlap, and a queue has them in the order of the log) or others follow
         on the end, none of the files that were looked at is trusted.
+
+        ``log_synced`` is where the log was when all units so far were last synced. Units of later
+        messages are the end then, whatever else a crash has left there: ``truncate`` takes it away.
         """
         self._forget(0)
-        run, has_older, is_damaged = self._newest_run()
+        starts = self._starts()
+        self._has_rest = log_synced is not None
+        if starts == [0] and self._recover_short(log_synced):
+            self.correct_min(log_min_offset)
+            return
+        run, has_older, is_damaged = self._newest_run(starts)
+        self._has_strays = len(starts) * self._file_bytes != len(run)
         if run:
             self._first, self._created = run.start, run.stop
             self._written = run.stop  # the whole of the files may be read from here on
-            is_damaged |= self._recover_run(log_min_offset)
+            if log_synced is not None:
+                is_damaged = False
+                self._recover_synced(log_synced)
+            else:
+                is_damaged |= self._recover_run(log_min_offset)
+            # Filler says that a queue began in the middle; else the files before it are gone.
+            has_older |= 0 < self._first == self.queue_offset_min * UNIT_BYTES
             if has_older and self._log_offset_at_start() > log_min_offset:
                 self._forget(0)  # the units between are missing and cannot be put in later
                 is_damaged = True
             self.correct_min(log_min_offset)
+        self._has_strays |= is_damaged or self._created < run.stop
         if is_damaged:
             self.rebuild_from = max(self.log_offset_max, 0)
 
-    def _newest_run(self) -> tuple[range, bool, bool]:
+    def _recover_short(self, log_synced: int | None) -> bool:
+        """Look into the one file of a queue; False if it is not that of a few sound units."""
+        path = self._path(0)
+        if self._files.length(path) != self._file_bytes:
+            return False
+        chunk = self._files.read_at(path, 0, min(_FIRST_CHUNK_BYTES, self._file_bytes))
+        log_bound = _ANYWHERE if log_synced is None else log_synced
+        end = log_end = 0
+        for log_offset, size, _ in _UNIT.iter_unpack(chunk):
+            if size <= 0 or not log_end <= log_offset < log_bound:
+                break
+            end += UNIT_BYTES
+            log_end = log_offset + size
+        if not 0 < end < len(chunk) or chunk.startswith(_BLANK):
+            return False
+        if not self._has_rest and chunk[end:].strip(b"\0"):
+            return False
+        self._created = self._file_bytes
+        self._written = end
+        self.queue_offset_max = end // UNIT_BYTES
+        self.log_offset_max = log_end
+        return True
+
+    def _newest_run(self, starts: list[int]) -> tuple[range, bool, bool]:
         """The newest whole files without a gap; are there older ones; was something damaged?"""
         file_bytes = self._file_bytes
         whole: list[int] = []
         partial: list[int] = []
-        for start in self._starts():
+        for start in starts:
             size = self._files.size(self._path(start)) or 0
             if size > file_bytes:
                 raise FileSizeError(
@@ -347,12 +459,24 @@ class ConsumeQueue:
         begin = self._skip_blanks()
         scanned_from = max(begin, self._created - _FILES_SCANNED * self._file_bytes)
         end, is_sound = self._scan_end(scanned_from)
-        self._synced = scanned_from - scanned_from % self._file_bytes
         self._end_at(end if is_sound else scanned_from)
         self.queue_offset_min = begin // UNIT_BYTES
         if not is_sound and self.log_offset_max <= log_min_offset:
             self._forget(0)  # the units to rebuild need not follow on those that are left
         return not is_sound or end < last
+
+    def _recover_synced(self, log_synced: int) -> None:
+        """Set the ends of the queue to its units before a place in the log."""
+        begin = self._skip_blanks()
+        scanned_from = self._created
+        while scanned_from > begin:
+            scanned_from = max(begin, scanned_from - self._file_bytes)
+            log_offset, size, _ = self._unit_at(scanned_from // UNIT_BYTES)
+            if size > 0 and 0 <= log_offset < log_synced:
+                break
+        end, _ = self._scan_end(scanned_from, log_synced)
+        self._end_at(end)
+        self.queue_offset_min = begin // UNIT_BYTES
 
     def _skip_blanks(self) -> int:
         """Where the first file's filler ends."""
@@ -367,14 +491,17 @@ class ConsumeQueue:
         position = queue_offset * UNIT_BYTES
         return self._read(position, position + UNIT_BYTES) == _BLANK
 
-    def _scan_end(self, position: int) -> tuple[int, bool]:
-        """Where the units end, and whether they agree with each other and nothing follows."""
+    def _scan_end(self, position: int, log_bound: int = _ANYWHERE) -> tuple[int, bool]:
+        """Where the units end, and whether they agree with each other and nothing follows.
+
+        A unit at or behind ``log_bound`` is none.
+        """
         log_end = 0
         while position < self._created:
             chunk = self._read(position, min(position + _CHUNK_BYTES, self._created))
             chunk_end = position + len(chunk)
             for log_offset, size, _ in _UNIT.iter_unpack(chunk):
-                if size <= 0 or log_offset < log_end:
+                if size <= 0 or not log_end <= log_offset < log_bound:
                     rest_bytes = chunk_end - position
                     return position, chunk[-rest_bytes:] == bytes(rest_bytes)
                 log_end = log_offset + size
@@ -383,16 +510,16 @@ class ConsumeQueue:
 
     def _end_at(self, position: int) -> None:
         """Let the queue end at a position inside its files."""
-        self._tail.clear()
+        self._tail = _NO_UNITS
         self._written = position
-        self._synced = min(self._synced, position)
         self._created = position + -position % self._file_bytes
         self.queue_offset_max = position // UNIT_BYTES
         self.log_offset_max = self._log_end_before(position)
 
     def _log_end_before(self, position: int) -> int:
         """Where the message of the unit before a position ends in the log, -1 without one."""
-        last = self._read(max(position - UNIT_BYTES, self._first), position)
+        first = self._first if self._created > self._first else self._written
+        last = self._read(max(position - UNIT_BYTES, first), position)
         if not last or last == _BLANK:
             return -1
         log_offset, size, _ = Unit._make(_UNIT.unpack(last))
@@ -408,18 +535,24 @@ class ConsumeQueue:
 
         Recovery's last step, after it has dispatched the log again; nobody else may call it.
         """
-        cut = self._find(log_offset) * UNIT_BYTES
-        if cut >= self._written:
-            del self._tail[cut - self._written :]
-            self.queue_offset_max = cut // UNIT_BYTES
-            self.log_offset_max = self._log_end_before(cut)
-        else:
-            self._end_at(cut)
-            self._erase_after(cut)
-        for start in self._starts():
-            if start % self._file_bytes or not self._first <= start < self._created:
-                self._files.remove(self._path(start))
         self.rebuild_from = None
+        if log_offset < self.log_offset_max:
+            cut = self._find(log_offset) * UNIT_BYTES
+            if cut >= self._written:
+                del self._tail[cut - self._written :]
+                self.queue_offset_max = cut // UNIT_BYTES
+                self.log_offset_max = self._log_end_before(cut)
+            else:
+                self._end_at(cut)
+                self._has_rest = self._has_strays = True
+        if self._has_rest:
+            self._erase_after(self._written)
+            self._has_rest = False
+        if self._has_strays:
+            for start in self._starts():
+                if start % self._file_bytes or not self._first <= start < self._created:
+                    self._files.remove(self._path(start))
+            self._has_strays = False
 
     def _erase_after(self, position: int) -> None:
         """Put zeros where units were, lest they be taken for newer ones one day."""
@@ -427,20 +560,21 @@ class ConsumeQueue:
         if not inside:
             return  # the file is removed as a whole
         path = self._path(position - inside)
-        while inside < self._file_bytes:
-            size = min(_CHUNK_BYTES, self._file_bytes - inside)
-            if self._files.read_at(path, inside, size) != bytes(size):
-                self._files.write_at(path, inside, bytes(size))
-            inside += size
-        self._files.sync(path)
+        for start, end in self._files.data_spans(path, inside, self._file_bytes):
+            for at in range(start, end, _CHUNK_BYTES):
+                size = min(_CHUNK_BYTES, end - at)
+                if self._files.read_at(path, at, size).strip(b"\0"):
+                    self._files.write_at(path, at, bytes(size))
+        unsynced = self._ledger.unsynced
+        unsynced[self] = min(position, unsynced.get(self, position))
 
     def _starts(self) -> list[int]:
         """What the names of the files say, in order; other names are not ours."""
-        names = self._files.names(self.directory)
+        names = self._files.names(f"{self._parent}/{self._name}")
         return [int(name) for name in names if len(name) == _NAME_DIGITS and name.isdecimal()]
 
-    def _path(self, start: int) -> Path:
-        return self.directory / f"{start:0{_NAME_DIGITS}d}"
+    def _path(self, start: int) -> str:
+        return f"{self._parent}/{self._name}/{start:020d}"
 
 
 def scan(raw: bytes, codes: frozenset[int] | None) -> list[tuple[int, int, int, int]]:
@@ -453,22 +587,3 @@ def scan(raw: bytes, codes: frozenset[int] | None) -> list[tuple[int, int, int, 
     if codes is None:
         return [(log_offset, size, code, n) for n, (log_offset, size, code) in units]
     return [(log_offset, size, code, n) for n, (log_offset, size, code) in units if code in codes]
-
-
-def merge_adjacent(units: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, int]]:
-    """The ranges of the log, offset and size, that hold the records of these units in this order.
-
-    >>> merge_adjacent([(0, 100, 7, 0), (100, 90, 8, 1), (400, 10, 8, 2)])
-    [(0, 190), (400, 10)]
-    """
-    ranges: list[tuple[int, int]] = []
-    start = end = -1
-    for log_offset, size, _, _ in units:
-        if log_offset != end:
-            if end >= 0:
-                ranges.append((start, end - start))
-            start = end = log_offset
-        end += size
-    if end >= 0:
-        ranges.append((start, end - start))
-    return ranges

@@ -5,15 +5,41 @@ it what was written through a mapping; macOS has neither that call nor one that 
 its ``fsync`` leaves the data in the drive's cache.
 """
 
+import ctypes
 import errno
 import fcntl
 import mmap
 import os
 import shutil
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)  # macOS
+_NO_HOLES: Final = (errno.EINVAL, errno.EOPNOTSUPP)
+"""What file systems say that do not know where their files have holes."""
+
+_SYNCFS_TELLS_SINCE: Final = (5, 8)
+"""The first Linux whose syncfs returns an error if data could not be written."""
+
+
+def find_syncfs(platform: str, release: str) -> Callable[[int], int] | None:
+    """Linux's call that syncs a whole file system; None where it is missing or keeps errors back.
+
+    >>> find_syncfs("linux", "5.4.0-generic") is find_syncfs("darwin", "23.1.0") is None
+    True
+    """
+    parts = release.split(".")[:2]
+    if platform != "linux" or not all(part.isdecimal() for part in parts):
+        return None
+    if tuple(map(int, parts)) < _SYNCFS_TELLS_SINCE:
+        return None
+    return getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+
+
+_SYNCFS: Final = find_syncfs(sys.platform, os.uname().release)
 
 
 class Found(NamedTuple):
@@ -30,8 +56,9 @@ class Usage(NamedTuple):
     free: int
 
     @property
-    def used_ratio(self) -> float:
-        return 1.0 - self.free / self.total if self.total else 1.0
+    def used_percent(self) -> int:
+        """Rounded up, as Java does; 0 for a virtual one that does not say how large it is."""
+        return -(-(self.total - self.free) * 100 // self.total) if self.total else 0
 
 
 class Disk:
@@ -41,7 +68,7 @@ class Disk:
 
     # --- open files ---------------------------------------------------------------------------
 
-    def open(self, path: Path, flags: int) -> int:
+    def open(self, path: Path | str, flags: int) -> int:
         return os.open(path, flags | os.O_CLOEXEC, 0o644)
 
     def close(self, descriptor: int) -> None:
@@ -74,6 +101,27 @@ class Disk:
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
         return memoryview(mmap.mmap(descriptor, size, access=access))
 
+    def data_spans(self, descriptor: int, start: int, end: int) -> list[tuple[int, int]]:
+        """The parts between two offsets that may hold something; all others are zeros for sure.
+
+        What was reserved and never written is not read for this, nor is a hole.
+        """
+        spans: list[tuple[int, int]] = []
+        while start < end:
+            try:
+                start = os.lseek(descriptor, start, os.SEEK_DATA)
+                stop = os.lseek(descriptor, start, os.SEEK_HOLE)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # nothing but a hole up to the end
+                    break
+                if error.errno not in _NO_HOLES:
+                    raise
+                stop = end
+            if start < end:
+                spans.append((start, min(stop, end)))
+            start = stop
+        return spans
+
     def sync(self, descriptor: int) -> None:
         """Return when what was written to the file, and its length, are on the disk."""
         if hasattr(os, "fdatasync"):
@@ -91,9 +139,21 @@ class Disk:
             mapping.flush()
         self.sync(descriptor)
 
+    def sync_file_system(self, descriptor: int) -> bool:
+        """Return when all files and names of a file system are on the disk; False if nobody can.
+
+        Of writes that failed it tells those since the descriptor was opened.
+        """
+        if _SYNCFS is None:
+            return False
+        if _SYNCFS(descriptor) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return True
+
     # --- names --------------------------------------------------------------------------------
 
-    def find(self, path: Path) -> Found | None:
+    def find(self, path: Path | str) -> Found | None:
         """What ``path`` leads to, None if there is nothing."""
         try:
             found = os.stat(path)  # noqa: PTH116 - a third of the time of Path.stat
@@ -101,17 +161,18 @@ class Disk:
             return None
         return Found(found.st_size, found.st_mtime_ns // 1_000_000)
 
-    def entries(self, directory: Path) -> list[tuple[str, bool]]:
+    def entries(self, directory: Path | str) -> list[tuple[str, bool]]:
         """Each file and directory in a directory, and whether it is a directory."""
         with os.scandir(directory) as found:
-            return [(e.name, e.is_dir()) for e in found if e.is_dir() or e.is_file()]
+            return [(e.name, is_dir) for e in found if (is_dir := e.is_dir()) or e.is_file()]
 
-    def make_directory(self, path: Path) -> None:
-        path.mkdir()
+    def make_directory(self, path: Path | str) -> None:
+        os.mkdir(path)  # noqa: PTH102 - of queues there are many, and strings are faster
 
-    def remove_file(self, path: Path) -> None:
+    def remove_file(self, path: Path | str) -> None:
         """Remove a file; harmless if it is not there."""
-        path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(path)  # noqa: PTH108 - as above
 
     def remove_tree(self, directory: Path) -> None:
         shutil.rmtree(directory)
@@ -122,9 +183,13 @@ class Disk:
     def rename(self, path: Path, target: Path) -> None:
         path.replace(target)
 
-    def sync_names(self, directory: Path) -> None:
+    def open_directory(self, directory: Path | str) -> int:
+        """A descriptor that stands for a directory, or for the file system that it is on."""
+        return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def sync_names(self, directory: Path | str) -> None:
         """Return when names that were added, replaced or removed are on the disk as they are."""
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = self.open_directory(directory)
         try:
             os.fsync(descriptor)
         finally:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from roketto.protocol.names import SCHEDULE_TOPIC
+from roketto.protocol.properties import get_property
 from roketto.protocol.property_names import DELAY, KEYS, TAGS, UNIQ_KEY
 from roketto.protocol.record import decode_record
 from roketto.protocol.sysflags import (
@@ -33,9 +34,8 @@ _UNKNOWN_DELAY_MS: Final = 1_000
 _CODES_KEPT_MAX: Final = 4_096
 """Hashes of tags that are remembered; a topic has a handful of tags."""
 
-_ITEM_END: Final = b"\x02"
-_NAME_END: Final = b"\x01"
-_WANTED: Final = {name.encode(): name for name in (TAGS, KEYS, UNIQ_KEY, DELAY)}
+_ITEM_END: Final = "\x02"
+_NAME_END: Final = "\x01"
 
 
 class Arrival(NamedTuple):
@@ -62,6 +62,18 @@ class Stored(NamedTuple):
     properties_raw: bytes
 
 
+class StoredBatch(NamedTuple):
+    """The same of the records of one batch: one behind the other in the log and in their queue."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    log_offset: int
+    sizes: list[int]
+    store_time_ms: int
+    properties: list[bytes]
+
+
 class Dispatcher:
     """Keeps queues and index up with the log.
 
@@ -81,27 +93,54 @@ class Dispatcher:
         self._codes: dict[str, int] = {}
         self.on_arrival = on_arrival
 
-    def dispatch(self, stored: Stored) -> None:
-        """Put one record where it can be found.
+    def dispatch(self, stored: Stored | StoredBatch) -> None:
+        """Put one record, or those of a batch, where they can be found.
 
         Half messages and rollbacks belong to no queue; rollbacks have no keys either.
         """
-        kind = stored.sys_flag & TRANSACTION_TYPE
-        facts = _read_facts(stored.properties_raw)
-        if kind not in (TRANSACTION_PREPARED, TRANSACTION_ROLLBACK):
-            tags_code = self._tags_code(stored, facts)
-            queue = self._queues.get_or_create(stored.topic, stored.queue_id)
-            is_new = queue.append(stored.log_offset, stored.size, tags_code, stored.queue_offset)
+        if isinstance(stored, StoredBatch):
+            self._dispatch_batch(stored)
+            return
+        (
+            topic, queue_id, queue_offset, log_offset, size, sys_flag, store_time_ms, raw,
+        ) = stored  # fmt: skip
+        kind = sys_flag & TRANSACTION_TYPE
+        tag, unique_key, keys = read_facts(raw)
+        if kind != TRANSACTION_PREPARED and kind != TRANSACTION_ROLLBACK:
+            code = self._code_of(topic, tag, store_time_ms, raw)
+            queue = self._queues.get_or_create(topic, queue_id)
+            is_new = queue.append(log_offset, size, code, queue_offset)
             if is_new and self.on_arrival is not None:
-                self.on_arrival(_arrival(stored, tags_code))
+                self.on_arrival(Arrival(topic, queue_id, queue_offset, code, store_time_ms, raw))
         if self._index is not None and kind != TRANSACTION_ROLLBACK:
-            self._index.put(
-                stored.topic,
-                facts.get(UNIQ_KEY),
-                facts.get(KEYS),
-                stored.log_offset,
-                stored.store_time_ms,
-            )
+            self._index.put(topic, unique_key, keys, log_offset, store_time_ms)
+
+    def _dispatch_batch(self, batch: StoredBatch) -> None:
+        """Records one behind the other, none of which was ever dispatched.
+
+        The queue comes last: whatever goes wrong before it may be tried again.
+        """
+        (
+            topic, queue_id, queue_offset, log_offset, sizes, store_time_ms, properties,
+        ) = batch  # fmt: skip
+        index = self._index
+        codes: list[int] = []
+        at = log_offset
+        for size, raw in zip(sizes, properties, strict=True):
+            tag, unique_key, keys = read_facts(raw)
+            codes.append(self._code_of(topic, tag, store_time_ms, raw))
+            if index is not None:
+                index.put(topic, unique_key, keys, at, store_time_ms)
+            at += size
+        queue = self._queues.get_or_create(topic, queue_id)
+        queue.append_run(log_offset, sizes, codes, queue_offset)
+        if self.on_arrival is not None:
+            for number, raw in enumerate(properties):
+                self.on_arrival(
+                    Arrival(
+                        topic, queue_id, queue_offset + number, codes[number], store_time_ms, raw
+                    )
+                )
 
     def catch_up(self, segments: Segments, start: int, end: int) -> int:
         """Dispatch the sound records from ``start`` on, up to ``end``; return where it stopped.
@@ -120,11 +159,12 @@ class Dispatcher:
             at += size
         return at
 
-    def _tags_code(self, stored: Stored, facts: dict[str, str]) -> int:
+    def _code_of(self, topic: str, tag: str | None, store_time_ms: int, raw: bytes) -> int:
         """The hash of the tag, or the time at which a delayed message is due."""
-        if stored.topic == SCHEDULE_TOPIC and DELAY in facts:
-            return stored.store_time_ms + self._delay_ms(facts[DELAY])
-        tag = facts.get(TAGS)
+        if topic == SCHEDULE_TOPIC:
+            level = get_property(raw, DELAY)
+            if level:
+                return store_time_ms + self._delay_ms(level)
         if tag is None:
             return 0
         code = self._codes.get(tag)
@@ -138,17 +178,6 @@ class Dispatcher:
         if self._delay_of_level is None or not (level_text.isascii() and level_text.isdigit()):
             return _UNKNOWN_DELAY_MS
         return self._delay_of_level(int(level_text[:9]))
-
-
-def _arrival(stored: Stored, tags_code: int) -> Arrival:
-    return Arrival(
-        stored.topic,
-        stored.queue_id,
-        stored.queue_offset,
-        tags_code,
-        stored.store_time_ms,
-        stored.properties_raw,
-    )
 
 
 def read_stored(view: memoryview, at: int) -> Stored:
@@ -166,12 +195,17 @@ def read_stored(view: memoryview, at: int) -> Stored:
     )
 
 
-def _read_facts(raw: bytes) -> dict[str, str]:
-    """The few properties that decide where a record can be found; one pass over the string."""
-    facts: dict[str, str] = {}
-    for item in raw.split(_ITEM_END):
+def read_facts(raw: bytes) -> tuple[str | None, str | None, str | None]:
+    """Tag, unique key and keys of a property string in one pass; None for what it lacks."""
+    tag = unique_key = keys = None
+    for item in decode_utf8(raw).split(_ITEM_END):
         name, _, value = item.partition(_NAME_END)
-        wanted = _WANTED.get(name)
-        if wanted is not None and value:
-            facts[wanted] = decode_utf8(value)
-    return facts
+        if not value:
+            continue
+        if name == TAGS:
+            tag = value
+        elif name == UNIQ_KEY:
+            unique_key = value
+        elif name == KEYS:
+            keys = value
+    return tag, unique_key, keys

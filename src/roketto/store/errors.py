@@ -23,6 +23,10 @@ class StoreReadOnlyError(StoreError):
     """The store takes no more messages: it was closed, or a write to disk has failed."""
 
 
+class TableFullError(StoreError):
+    """A table takes no more entries, or not one of that size; it is as it was before."""
+
+
 class FileSizeError(StoreError):
     """A file does not have the length that the configuration asks for."""
 

@@ -21,6 +21,7 @@ from typing import Final
 from roketto.store.disk import Disk, Usage
 from roketto.store.errors import DiskFullError, FileSizeError, StoreLockedError
 from roketto.store.mappedfile import MappedFile
+from roketto.store.worker import Worker
 
 __all__ = ["BACKUP_SUFFIX", "FileLock", "Files", "MappedFile", "Usage"]
 
@@ -33,7 +34,11 @@ SMALL_BYTES_MAX: Final = 256 * 1024 * 1024
 BACKUP_SUFFIX: Final = ".bak"
 """Where the previous content of a small file is kept, by its name; as Java calls it."""
 
+_LOCK_TEXT: Final = b"LOCK"
+"""Every start of a Java broker writes ``lock`` there."""
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+"""What file systems without hard links answer."""
 _NOT_WRITABLE: Final = (errno.EACCES, errno.EROFS)
 
 
@@ -43,28 +48,35 @@ class FileLock:
     The system drops it as soon as this process closes any descriptor of the file: read it never.
     """
 
-    __slots__ = ("_descriptor", "_disk", "path")
+    __slots__ = ("_disk", "descriptor", "is_ours", "path")
 
     def __init__(self, disk: Disk, path: Path, descriptor: int) -> None:
         self.path = path
+        self.is_ours = disk.read(descriptor, len(_LOCK_TEXT), 0) == _LOCK_TEXT
+        """Whether one of ours was the last to use the store: Java's write another text."""
+        self.descriptor = descriptor
         self._disk = disk
-        self._descriptor = descriptor
 
     def release(self) -> None:
-        self._disk.unlock(self.path, self._descriptor)
+        self._disk.unlock(self.path, self.descriptor)
 
 
 class Files:
     """The files of a store.
 
-    The methods that use kept descriptors (``read_at``, ``write_at``, ``remove``, ``remove_tree``,
-    ``close``) belong to one thread; all others may run in any.
+    The methods that use kept descriptors (``create_sparse``, ``read_at``, ``write_at``, ``remove``,
+    ``remove_tree``, ``close``) belong to one thread; all others may run in any.
     """
 
     def __init__(self, descriptors_max: int = DESCRIPTORS_MAX, disk: Disk | None = None) -> None:
         self._disk = disk or Disk()
         self._descriptors_max = descriptors_max
-        self._descriptors: OrderedDict[Path, int] = OrderedDict()
+        self._descriptors: OrderedDict[str, int] = OrderedDict()
+        self._file_systems: dict[Path, int] = {}
+
+    def make_worker(self) -> Worker:
+        """The thread for what blocks; where the disk is simulated, so is the thread."""
+        return Worker()
 
     # --- names --------------------------------------------------------------------------------
 
@@ -77,38 +89,70 @@ class Files:
             self._disk.make_directory(path)
         self.sync_directory(path.parent)
 
-    def names(self, directory: Path) -> list[str]:
+    def add_directory(self, path: str) -> None:
+        """Make a directory with its parents; durable after a sync of each directory it is in."""
+        with self._room_for(path, 0), suppress(FileExistsError):
+            try:
+                self._disk.make_directory(path)
+            except FileNotFoundError:
+                self.add_directory(os.path.dirname(path))  # noqa: PTH120 - a string stays one
+                self._disk.make_directory(path)
+
+    def names(self, directory: Path | str) -> list[str]:
         """The plain files of a directory, sorted; none if it does not exist."""
         return self._entries(directory, directories=False)
 
-    def directories(self, directory: Path) -> list[str]:
+    def directories(self, directory: Path | str) -> list[str]:
         """The directories in a directory, sorted; none if it does not exist."""
         return self._entries(directory, directories=True)
 
-    def _entries(self, directory: Path, *, directories: bool) -> list[str]:
+    def _entries(self, directory: Path | str, *, directories: bool) -> list[str]:
         try:
             entries = self._disk.entries(directory)
         except FileNotFoundError:
             return []
         return sorted(name for name, is_directory in entries if is_directory == directories)
 
-    def sync_directory(self, directory: Path) -> None:
+    def sync_directory(self, directory: Path | str) -> None:
         """Make names that were added, replaced or removed durable."""
         self._disk.sync_names(directory)
 
-    def remove(self, path: Path) -> None:
+    def watch_file_system(self, directory: Path) -> None:
+        """Let ``sync_file_system`` tell of every write that fails from now on.
+
+        The system tells of such failures those who had something open by then.
+        """
+        if directory not in self._file_systems:
+            with suppress(FileNotFoundError):
+                self._file_systems[directory] = self._disk.open_directory(directory)
+
+    def sync_file_system(self, directory: Path) -> bool:
+        """Make all files and names below a directory durable, and whatever else is on its disk.
+
+        One call for what else takes thousands; False where the system cannot do this.
+        """
+        self.watch_file_system(directory)
+        return self._disk.sync_file_system(self._file_systems[directory])
+
+    def remove(self, path: Path | str) -> None:
         """Remove a file; harmless if it is not there. Durable after ``sync_directory``."""
         self._forget(path)
         self._disk.remove_file(path)
 
+    def unlink(self, path: Path) -> None:
+        """Remove a mapped file for good; harmless if it is not there. May block for long."""
+        self._disk.remove_file(path)
+        self.sync_directory(path.parent)
+
     def remove_tree(self, directory: Path) -> None:
         """Remove a directory and all that is in it; harmless if it is not there."""
-        for path in [path for path in self._descriptors if path.is_relative_to(directory)]:
+        inside = f"{directory}{os.sep}"
+        for path in [path for path in self._descriptors if path.startswith(inside)]:
             self._forget(path)
         if self._disk.find(directory) is not None:
             self._disk.remove_tree(directory)
 
-    def size(self, path: Path) -> int | None:
+    def size(self, path: Path | str) -> int | None:
         """The length of a file, None if it is not there."""
         found = self._disk.find(path)
         return None if found is None else found.size
@@ -131,14 +175,20 @@ class Files:
             raise StoreLockedError(
                 f"{path} is locked: another broker has this store open; stop it first"
             )
-        lock = FileLock(self._disk, path, descriptor)
         try:
-            with self._room_for(path, 4):
-                self._write_all(descriptor, 0, b"lock")
+            return FileLock(self._disk, path, descriptor)
         except BaseException:
-            lock.release()
+            self._disk.unlock(path, descriptor)
             raise
-        return lock
+
+    def claim(self, lock: FileLock) -> None:
+        """Say in the lock's file, durably, that the store is as one of ours has left it."""
+        if not lock.is_ours:
+            with self._room_for(lock.path, len(_LOCK_TEXT)):
+                self._write_all(lock.descriptor, 0, _LOCK_TEXT)
+                self._disk.sync(lock.descriptor)
+            self.sync_directory(lock.path.parent)
+            lock.is_ours = True
 
     # --- mapped files -------------------------------------------------------------------------
 
@@ -172,7 +222,7 @@ class Files:
             raise
 
     @contextmanager
-    def _new_file(self, path: Path, size: int) -> Iterator[int]:
+    def _new_file(self, path: Path | str, size: int) -> Iterator[int]:
         """A new file of zeros, gone again if what is done with it fails.
 
         Its length is set in one step before anything else: a crash leaves it empty or whole, and
@@ -190,17 +240,25 @@ class Files:
 
     # --- reads and writes at an offset --------------------------------------------------------
 
-    def create_sparse(self, path: Path, size: int) -> None:
+    def create_sparse(self, path: Path | str, size: int) -> None:
         """Make a file of full length without reserving its space; durable after both syncs."""
         with self._new_file(path, size) as descriptor:
             pass
-        self._disk.close(descriptor)
+        self._keep_open(os.fspath(path), descriptor)
 
-    def read_at(self, path: Path, offset: int, size: int) -> bytes:
+    def length(self, path: Path | str) -> int:
+        """The length of a file that is going to be read; FileNotFoundError if it is not there."""
+        return self._disk.length(self._descriptor(path))
+
+    def data_spans(self, path: Path | str, start: int, end: int) -> list[tuple[int, int]]:
+        """The parts between two offsets that may hold something; all others are zeros for sure."""
+        return self._disk.data_spans(self._descriptor(path), start, end)
+
+    def read_at(self, path: Path | str, offset: int, size: int) -> bytes:
         """Read up to ``size`` bytes; fewer at the end of the file."""
         return self._disk.read(self._descriptor(path), size, offset)
 
-    def write_at(self, path: Path, offset: int, data: bytes | bytearray | memoryview) -> None:
+    def write_at(self, path: Path | str, offset: int, data: bytes | bytearray | memoryview) -> None:
         """Write all of ``data``; after a DiskFullError a part of it may have been written."""
         descriptor = self._descriptor(path)
         try:
@@ -210,7 +268,7 @@ class Files:
                 raise self._no_room(path, len(data)) from error
             raise
 
-    def sync(self, path: Path) -> None:
+    def sync(self, path: Path | str) -> None:
         """Return when everything written to ``path`` with ``write_at`` is on the disk.
 
         Through a descriptor of its own: the kept one may be closed, and its number given to
@@ -226,25 +284,31 @@ class Files:
         """Close the descriptors that were kept open."""
         for path in tuple(self._descriptors):
             self._forget(path)
+        while self._file_systems:
+            self._disk.close(self._file_systems.popitem()[1])
 
-    def _descriptor(self, path: Path) -> int:
-        descriptor = self._descriptors.get(path)
+    def _descriptor(self, path: Path | str) -> int:
+        name = os.fspath(path)
+        descriptor = self._descriptors.get(name)
         if descriptor is not None:
-            self._descriptors.move_to_end(path)
+            self._descriptors.move_to_end(name)
             return descriptor
-        if len(self._descriptors) >= self._descriptors_max:
-            self._disk.close(self._descriptors.popitem(last=False)[1])
         try:
             descriptor = self._disk.open(path, os.O_RDWR)
         except OSError as error:
             if error.errno not in _NOT_WRITABLE:
                 raise
             descriptor = self._disk.open(path, os.O_RDONLY)  # somebody looks at a foreign store
-        self._descriptors[path] = descriptor
+        self._keep_open(name, descriptor)
         return descriptor
 
-    def _forget(self, path: Path) -> None:
-        descriptor = self._descriptors.pop(path, None)
+    def _keep_open(self, name: str, descriptor: int) -> None:
+        if len(self._descriptors) >= self._descriptors_max:
+            self._disk.close(self._descriptors.popitem(last=False)[1])
+        self._descriptors[name] = descriptor
+
+    def _forget(self, path: Path | str) -> None:
+        descriptor = self._descriptors.pop(os.fspath(path), None)
         if descriptor is not None:
             self._disk.close(descriptor)
 
@@ -302,16 +366,30 @@ class Files:
             self._disk.close(descriptor)
 
     def _keep(self, path: Path) -> None:
-        """Give the content a second name, so that it has its first one until it is replaced."""
+        """Give the content a second name, so that it has its first one until it is replaced.
+
+        The backup before it goes when this one is there: at no moment there is but one copy.
+        """
         backup = path.with_name(path.name + BACKUP_SUFFIX)
         self._forget(backup)
-        self._disk.remove_file(backup)
-        self._disk.link(path, backup)
+        fresh = backup.with_name(f"{backup.name}.tmp")
+        self._disk.remove_file(fresh)
+        try:
+            try:
+                self._disk.link(path, fresh)
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                self._write_small(fresh, self.read(path) or b"")
+            self._disk.rename(fresh, backup)
+        except OSError:
+            self._disk.remove_file(fresh)
+            raise
 
     # --- a full disk --------------------------------------------------------------------------
 
     @contextmanager
-    def _room_for(self, path: Path, size: int) -> Iterator[None]:
+    def _room_for(self, path: Path | str, size: int) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -319,8 +397,8 @@ class Files:
                 raise self._no_room(path, size) from error
             raise
 
-    def _no_room(self, path: Path, size: int) -> DiskFullError:
-        usage = self.usage(path.parent)
+    def _no_room(self, path: Path | str, size: int) -> DiskFullError:
+        usage = self.usage(Path(path).parent)
         return DiskFullError(
             f"no room for {size} bytes of {path}: {usage.free} of {usage.total} bytes are free; "
             "delete data or lower fileReservedTime"

@@ -91,6 +91,15 @@ class Flusher:
             self._is_requested = True
             self._changed.notify()
 
+    def fail(self, error: OSError) -> None:
+        """Let a sync of something else that has failed be as final as one of the log."""
+        with self._changed:
+            if self.failure is not None:
+                return  # the first reason is the one that was told
+            self.failure = error
+            self._changed.notify()
+        self._on_failure(error)
+
     def stop(self) -> bool:
         """Sync once more and end the thread; False if that took too long."""
         with self._changed:
@@ -113,13 +122,12 @@ class Flusher:
 
     def _flush(self, *, is_wanted: bool) -> None:
         start, end = self.flushed, self._target.written
-        if start == end or not (is_wanted or self._is_due(start, end)):
+        if self.failure is not None or start == end or not (is_wanted or self._is_due(start, end)):
             return
         try:
             self._target.sync(start, end)
         except OSError as error:
-            self.failure = error
-            self._on_failure(error)
+            self.fail(error)
             return
         self._thorough_s = monotonic_s()
         self.syncs += 1

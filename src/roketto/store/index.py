@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from roketto.protocol.javahash import java_hash
+from roketto.store.checkpoint import NO_FILES, IndexMark
 from roketto.store.errors import FileSizeError
 from roketto.store.files import Files
 from roketto.store.indexfile import ENTRIES, SLOTS, IndexFile, file_bytes
@@ -21,10 +22,11 @@ _KEY_SEPARATOR: Final = " "
 _NAME_DIGITS: Final = 17
 _UINT_MASK: Final = 0xFFFF_FFFF
 _INT_MASK: Final = 0x7FFF_FFFF
-_PREFIXES_MAX: Final = 65_536
+_HEADS_MAX: Final = 65_536
 """Hashes of key beginnings that are remembered; forgotten together when there are more."""
-_HEAD_CHARS: Final = 20
-"""The unique keys of one producer have their first 20 characters in common, its address and pid."""
+_HEAD_CHARS: Final = 26
+"""The unique keys that one producer makes within 256 ms have so many first characters in common:
+its address, its process and most of the time."""
 _REST_CHARS_MAX: Final = 40
 """What follows a beginning is hashed without cutting the value to 32 bits at each character, which
 is faster as long as the value stays small."""
@@ -40,9 +42,9 @@ class Index:
     __slots__ = (
         "_entries",
         "_files",
+        "_heads",
         "_index_files",
         "_now_ms",
-        "_prefixes",
         "_slots",
         "_zone",
         "directory",
@@ -66,7 +68,7 @@ class Index:
         self._slots = slots
         self._entries = entries
         self._index_files: list[IndexFile] = []
-        self._prefixes: dict[str, int] = {}
+        self._heads: dict[tuple[str, str], int] = {}
 
     # --- state --------------------------------------------------------------------------------
 
@@ -112,6 +114,40 @@ class Index:
                 self._files.remove(path)
         return dropped
 
+    def load_marked(self, mark: IndexMark, *, is_exact: bool) -> bool:
+        """Open the files as they were at ``mark``; False if not all that were there then are.
+
+        After a clean stop nothing may have changed since (``is_exact``). After a crash, whatever
+        was put later is taken back: pages of it may be missing, and the log has it. Files that are
+        damaged, and those behind them, are removed; all of them if nobody knows which is missing.
+        """
+        names = [name for name in self._files.names(self.directory) if _is_file_name(name)]
+        known = [name for name in names if name <= mark.name]
+        for name in known if len(known) == mark.files else ():
+            file = self._open(self.directory / name, writable=True)
+            if file is None:
+                break
+            if name < mark.name:
+                is_good = file.is_full and self._is_trusted(file, None)
+            elif is_exact:
+                is_good = file.header == mark.header
+            else:
+                is_good = file.restore(mark.header)
+            if not is_good:
+                file.close()
+                break
+            self._index_files.append(file)
+        for name in names[len(self._index_files) :]:
+            self._files.remove(self.directory / name)
+        return len(self._index_files) == mark.files
+
+    def mark(self) -> IndexMark:
+        """How far the index is; good for ``load_marked`` once what is there now was synced."""
+        if not self._index_files:
+            return NO_FILES
+        last = self._index_files[-1]
+        return IndexMark(last.name, last.header, len(self._index_files))
+
     def _open(self, path: Path, *, writable: bool) -> IndexFile | None:
         try:
             size = file_bytes(self._slots, self._entries)
@@ -148,15 +184,19 @@ class Index:
         files = self._index_files
         if files and log_offset < files[-1].log_offset_end:
             return
-        if unique_key:
-            file = files[-1] if files else self._create()
-            if file.count >= file.entries_max:
-                file = self._create()
-            file.put(self.key_hash(topic, unique_key), log_offset, store_time_ms)
+        hashes = [self.key_hash(topic, unique_key)] if unique_key else []
         if keys:
-            for key in keys.split(_KEY_SEPARATOR):
-                if key:
-                    self.put(topic, key, None, log_offset, store_time_ms)
+            hashes += [self.key_hash(topic, key) for key in keys.split(_KEY_SEPARATOR) if key]
+        while hashes:
+            file = files[-1] if files else self._create()
+            room = file.entries_max - file.count
+            if room >= len(hashes):
+                file.put(hashes, log_offset, store_time_ms)
+                return
+            if room > 0:
+                file.put(hashes[:room], log_offset, store_time_ms)
+                hashes = hashes[room:]
+            self._create()
 
     def _create(self) -> IndexFile:
         self._files.make_directory(self.directory)
@@ -197,11 +237,18 @@ class Index:
         if self._index_files and self._index_files[-1].log_offset_end >= log_offset:
             self._index_files[-1].truncate(log_offset)
 
-    def delete_below(self, log_min_offset: int) -> int:
-        """Delete files, but never the last, with no message left in the log; how many."""
+    def delete_below(
+        self, log_min_offset: int, unlink: Callable[[Path], None] | None = None
+    ) -> int:
+        """Delete files, but never the last, with no message left in the log; how many.
+
+        They are forgotten at once; ``unlink``, if given, takes over removing them.
+        """
         deleted = 0
         while len(self._index_files) > 1 and self._index_files[0].log_offset_end < log_min_offset:
-            self._remove(self._index_files.pop(0))
+            file = self._index_files.pop(0)
+            file.close()
+            (unlink or self._files.remove)(file.path)
             deleted += 1
         return deleted
 
@@ -233,20 +280,16 @@ class Index:
 
     def key_hash(self, topic: str, key: str) -> int:
         """Java's hash of ``topic#key`` without its sign."""
-        if len(key) > _HEAD_CHARS:
-            prefix = f"{topic}#{key[:_HEAD_CHARS]}"
-            rest = key[_HEAD_CHARS:]
-        else:
-            prefix = f"{topic}#"
-            rest = key
+        head, rest = key[:_HEAD_CHARS], key[_HEAD_CHARS:]
+        if not rest:
+            head, rest = "", head
         if len(rest) > _REST_CHARS_MAX or not rest.isascii():
-            return _unsigned(java_hash(prefix + rest))
-        prefix_hash = self._prefixes.get(prefix)
-        if prefix_hash is None:
-            if len(self._prefixes) >= _PREFIXES_MAX:
-                self._prefixes.clear()
-            prefix_hash = self._prefixes[prefix] = java_hash(prefix)
-        value = prefix_hash
+            return _unsigned(java_hash(f"{topic}#{key}"))
+        value = self._heads.get((topic, head))
+        if value is None:
+            if len(self._heads) >= _HEADS_MAX:
+                self._heads.clear()
+            value = self._heads[topic, head] = java_hash(f"{topic}#{head}")
         for unit in rest.encode():
             value = 31 * value + unit
         return _unsigned(value)

@@ -23,6 +23,8 @@ after its first entry was made; that entry counts its seconds from the preset ti
 """
 
 import struct
+import sys
+from array import array
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +38,8 @@ ENTRIES: Final = 20_000_000
 _HEADER: Final = struct.Struct(">qqqqii")
 _SLOT: Final = struct.Struct(">i")
 _ENTRY: Final = struct.Struct(">iqii")
+_LINK: Final = struct.Struct(">iq4xi")
+"""An entry without its time."""
 _SLOT_BYTES: Final = _SLOT.size
 _ENTRY_BYTES: Final = _ENTRY.size
 _HEADER_BYTES: Final = _HEADER.size
@@ -72,16 +76,27 @@ class IndexFile:
         self._slots = slots
         self._entries_at = _HEADER_BYTES + slots * _SLOT_BYTES
         self.entries_max = entries
+        self._count_synced = 0  # nobody knows what a process before this one has synced
+        self._read_header()
+
+    def _read_header(self) -> None:
         header: tuple[int, ...] = _HEADER.unpack_from(self._view, 0)
         self.begin_time_ms, self.end_time_ms = header[:2]
         self.log_offset_begin, self.log_offset_end = header[2:4]
         self.slots_used = header[4]
         self.count = header[5] if header[5] > 0 else 1
-        self._count_synced = 0  # nobody knows what a process before this one has synced
 
     @property
     def name(self) -> str:
         return self._mapped.path.name
+
+    @property
+    def header(self) -> bytes:
+        """The header that belongs to the entries so far."""
+        return _HEADER.pack(
+            self.begin_time_ms, self.end_time_ms, self.log_offset_begin, self.log_offset_end,
+            self.slots_used, self.count,
+        )  # fmt: skip
 
     @property
     def path(self) -> Path:
@@ -130,43 +145,44 @@ class IndexFile:
             0,
         )
 
-    def put(self, key_hash: int, log_offset: int, store_time_ms: int) -> None:
-        """Add an entry; the file must not be full."""
+    def put(self, key_hashes: list[int], log_offset: int, store_time_ms: int) -> None:
+        """Add an entry for each key of one message; there must be one, and room for all."""
         view = self._view
+        slots = self._slots
         count = self.count
-        slot_at = _HEADER_BYTES + key_hash % self._slots * _SLOT_BYTES
-        (previous,) = _SLOT.unpack_from(view, slot_at)
-        if not 0 < previous < count:  # none, or left by a crash in the middle of a put
-            previous = 0
+        entry_at = self._entries_at + count * _ENTRY_BYTES
         begin_time_ms = self.begin_time_ms
         seconds = 0
         if 0 < begin_time_ms < store_time_ms:
-            seconds = (store_time_ms - begin_time_ms) // 1000
-            if seconds > _SECONDS_MAX:
-                seconds = _SECONDS_MAX
-        entry_at = self._entries_at + count * _ENTRY_BYTES
-        _ENTRY.pack_into(view, entry_at, key_hash, log_offset, seconds, previous)
-        if count <= 1:
-            self.log_offset_begin = log_offset
-            self.begin_time_ms = begin_time_ms = store_time_ms
-        if not previous:
-            self.slots_used += 1
-        self.count = count + 1
+            seconds = min((store_time_ms - begin_time_ms) // 1000, _SECONDS_MAX)
+        newest: dict[int, int] = {}
+        for key_hash in key_hashes:
+            slot_at = _HEADER_BYTES + key_hash % slots * _SLOT_BYTES
+            previous = newest.get(slot_at)
+            if previous is None:
+                (previous,) = _SLOT.unpack_from(view, slot_at)
+                if not 0 < previous < count:  # none, or left by a crash in the middle of a put
+                    previous = 0
+                    self.slots_used += 1
+            _ENTRY.pack_into(view, entry_at, key_hash, log_offset, seconds, previous)
+            newest[slot_at] = count
+            if count <= 1:
+                self.log_offset_begin = log_offset
+                self.begin_time_ms = begin_time_ms = store_time_ms
+                seconds = 0
+            count += 1
+            entry_at += _ENTRY_BYTES
+        self.count = count
         self.log_offset_end = log_offset
         self.end_time_ms = store_time_ms
-        # The header goes before the slot: killed in between, the entry is only not found, and the
-        # same message is put again; the other way round its chain would lead to itself.
+        # The header goes before the slots: killed in between, the entries are only not found, and
+        # the same message is put again; the other way round a chain would lead to itself.
         _HEADER.pack_into(
-            view,
-            0,
-            begin_time_ms,
-            store_time_ms,
-            self.log_offset_begin,
-            log_offset,
-            self.slots_used,
-            count + 1,
-        )
-        _SLOT.pack_into(view, slot_at, count)
+            view, 0, begin_time_ms, store_time_ms, self.log_offset_begin, log_offset,
+            self.slots_used, count,
+        )  # fmt: skip
+        for slot_at, number in newest.items():
+            _SLOT.pack_into(view, slot_at, number)
 
     def overlaps(self, begin_ms: int, end_ms: int) -> bool:
         """Whether the file may have messages stored in ``begin_ms..end_ms``; Java's rule."""
@@ -199,6 +215,40 @@ class IndexFile:
             if time_ms < begin_ms:
                 return
             above, number = number, previous
+
+    def restore(self, header: bytes) -> bool:
+        """Put the file back to an earlier header of its own, after a crash; False if it cannot be.
+
+        The entries that the header counts were synced with it and are never changed. The slots
+        are: they are made anew from the entries, each of which knows the one before it.
+        """
+        fields = _HEADER.unpack(header)
+        slots_used, count = fields[4:]
+        if not 0 < count <= self.entries_max:
+            return False
+        slots = self._slots
+        newest = array("i", bytes(slots * _SLOT_BYTES))  # a list is slower: it fits no cache
+        assert newest.itemsize == _SLOT_BYTES
+        number = used = log_end = 0
+        begin = self._entries_at + _ENTRY_BYTES
+        entries = self._view[begin : self._entries_at + count * _ENTRY_BYTES]
+        for key_hash, log_offset, previous in _LINK.iter_unpack(entries):
+            slot = key_hash % slots
+            if newest[slot] != previous or log_offset < log_end:
+                return False
+            number += 1
+            used += not previous
+            newest[slot] = number
+            log_end = log_offset
+        if (used, log_end) != (slots_used, fields[3] if number else 0):
+            return False
+        if sys.byteorder == "little":
+            newest.byteswap()
+        self._view[_HEADER_BYTES : self._entries_at] = newest.tobytes()
+        self._view[:_HEADER_BYTES] = header
+        self._read_header()
+        self._count_synced = 0
+        return True
 
     def truncate(self, log_offset: int) -> None:
         """Take back the newest entries that lead to ``log_offset`` or behind it.

@@ -32,7 +32,8 @@ T = TypeVar("T")
 
 # --- the form -----------------------------------------------------------------------------------
 
-_STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
+# Groups are not possessive: Python before 3.11.5 loses its place when one fails half-way.
+_STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*"?'
 _SINGLE_QUOTED: Final = _STRING.replace(b'"', b"'")
 _STRING_OR_BLANKS: Final = re.compile(
     b"(" + _STRING + b"|" + _SINGLE_QUOTED + b")|[ \\t\\r\\n]++", re.DOTALL
@@ -134,6 +135,7 @@ class JsonFile(Generic[T]):
 
     def save(self, text: bytes) -> None:
         """Replace the file; what it was stays as the backup, unless that was damaged."""
+        self._files.make_directory(self.path.parent)
         self._files.replace(self.path, text, keep_previous=self._is_sound)
         self._is_sound = True
 

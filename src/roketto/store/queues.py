@@ -4,26 +4,33 @@ What a flush or a sync costs depends on how many queues were written to, not on 
 are; a queue that was found in its directory is looked into when somebody first asks for it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from roketto.protocol.errors import IllegalNameError
 from roketto.protocol.names import is_system_topic, path_component
-from roketto.store.consumequeue import FILE_BYTES, ConsumeQueue
+from roketto.store.consumequeue import FILE_BYTES, ConsumeQueue, Ledger
 from roketto.store.files import Files
+
+SYNCED_EACH_MAX: Final = 64
+"""Queues that are synced file by file; more of them together with all else on their disk. Each
+takes a sync of its own, up to three more if it is new, and a disk does some hundreds a second."""
 
 
 class Queues:
     """The table of queues below one directory, ``consumequeue/<topic>/<queue id>/``."""
 
     __slots__ = (
-        "_dirty",
         "_file_bytes",
         "_files",
         "_is_after_crash",
+        "_ledger",
         "_log_min_offset",
+        "_log_synced",
         "_table",
-        "_unsynced",
         "directory",
     )
 
@@ -32,26 +39,31 @@ class Queues:
         self.directory = directory
         self._file_bytes = file_bytes
         self._log_min_offset = 0
+        self._log_synced: int | None = None
         self._is_after_crash = False
         # None: there is a directory that nobody has looked into.
         self._table: dict[str, dict[int, ConsumeQueue | None]] = {}
-        self._dirty: dict[ConsumeQueue, None] = {}
-        self._unsynced: dict[ConsumeQueue, None] = {}
+        self._ledger = Ledger()
 
-    def load(self, log_min_offset: int, *, is_after_crash: bool = False) -> None:
+    def load(
+        self, log_min_offset: int, *, is_after_crash: bool = False, log_synced: int | None = None
+    ) -> None:
         """Find the queues that have a directory; the log begins at ``log_min_offset``.
 
         After a crash, nobody knows whether what is in the files is on the disk: the next ``sync``
-        makes sure of it. Directories whose names cannot be a topic or a queue id are not ours.
+        makes sure of it. ``log_synced`` says up to which message it is for sure; what queues have
+        beyond does not count. Directories whose names cannot be a topic or a queue id are not ours.
         """
         self._log_min_offset = log_min_offset
+        self._log_synced = log_synced
         self._is_after_crash = is_after_crash
+        self._files.watch_file_system(self.directory)
         for topic in self._files.directories(self.directory):
             try:
                 path_component(topic)
             except IllegalNameError:
                 continue
-            for name in self._files.directories(self.directory / topic):
+            for name in self._files.directories(f"{self.directory}/{topic}"):
                 if name.isdecimal() and str(int(name)) == name:
                     self._table.setdefault(topic, {}).setdefault(int(name), None)
 
@@ -75,12 +87,12 @@ class Queues:
     def _open(
         self, queues: dict[int, ConsumeQueue | None], topic: str, queue_id: int
     ) -> ConsumeQueue:
-        directory = self.directory / path_component(topic) / str(queue_id)
-        queue = ConsumeQueue(self._files, directory, self._file_bytes, self._dirty)
+        directory = f"{self.directory}/{path_component(topic)}/{queue_id}"
+        queue = ConsumeQueue(self._files, directory, self._file_bytes, self._ledger)
         if queue_id in queues:
-            queue.recover(self._log_min_offset)
+            queue.recover(self._log_min_offset, self._log_synced)
             if self._is_after_crash:
-                self._unsynced[queue] = None
+                queue.distrust()
         queues[queue_id] = queue
         return queue
 
@@ -113,36 +125,80 @@ class Queues:
 
     def count(self) -> tuple[int, int]:
         """How many queues have had messages, and their next offsets added up."""
-        offsets = [queue.queue_offset_max for _, _, queue in self if queue.queue_offset_max]
-        return len(offsets), sum(offsets)
+        offsets = [
+            (queue or self._open(queues, topic, queue_id)).queue_offset_max
+            for topic, queues in self._table.items()
+            for queue_id, queue in queues.items()
+        ]
+        return len(offsets) - offsets.count(0), sum(offsets)
 
     def next_offsets(self) -> dict[tuple[str, int], int]:
         """The next queue offset of every queue by topic and id."""
         return {(topic, queue_id): queue.queue_offset_max for topic, queue_id, queue in self}
 
-    def flush(self) -> int:
-        """Write what the queues have in memory to their files; how many queues had something."""
+    @property
+    def dirty_count(self) -> int:
+        """How many queues have units in memory that are not in their files."""
+        return len(self._ledger.dirty)
+
+    def flush(self, queues_max: int | None = None) -> int:
+        """Write what queues have in memory to their files; how many queues had something.
+
+        No more than ``queues_max``: those that have waited longest.
+        """
+        dirty = self._ledger.dirty
         flushed = 0
-        while self._dirty:
-            queue = next(iter(self._dirty))
+        for queue in tuple(islice(dirty, queues_max)):
             queue.flush()
-            del self._dirty[queue]
-            self._unsynced[queue] = None
+            del dirty[queue]
             flushed += 1
+        if not dirty:
+            dirty.clear()  # gives the memory of a large table back
         return flushed
 
     def sync(self) -> int:
         """Return when everything flushed so far is on the disk; how many queues that were."""
-        synced = 0
-        for queue in tuple(self._unsynced):
-            del self._unsynced[queue]  # before it: a flush meanwhile counts for the next time
-            try:
-                queue.sync()
-            except OSError:
-                self._unsynced[queue] = None
-                raise
-            synced += 1
-        return synced
+        count = len(self._ledger.unsynced)
+        self.take_sync()()
+        return count
+
+    def take_sync(self) -> Callable[[], None]:
+        """What makes everything that was flushed so far durable; it may be done in any thread.
+
+        Done or not, none of this is the next sync's: one that fails is final.
+        """
+        unsynced, self._ledger.unsynced = self._ledger.unsynced, {}
+        if len(unsynced) > SYNCED_EACH_MAX:
+            return lambda: self._sync_many(unsynced)
+        changes = self._changes(unsynced)
+        return lambda: self._sync_each(*changes)
+
+    def _sync_many(self, unsynced: dict[ConsumeQueue, int]) -> None:
+        if not self._files.sync_file_system(self.directory):
+            self._sync_each(*self._changes(unsynced))
+
+    def _changes(self, unsynced: dict[ConsumeQueue, int]) -> tuple[list[str], list[str]]:
+        """The files to sync for these queues, and then the directories, the innermost first."""
+        paths: list[str] = []
+        directories: dict[str, None] = {}
+        parents: dict[str, None] = {}
+        for queue, position in unsynced.items():
+            changed, has_new = queue.changed_files(position)
+            paths += changed
+            if has_new:
+                directory, parent = queue.directories()
+                directories[directory] = None
+                parents[parent] = None
+        roots = [str(self.directory), str(self.directory.parent)] if parents else []
+        return paths, [*directories, *parents, *roots]
+
+    def _sync_each(self, paths: list[str], directories: list[str]) -> None:
+        for path in paths:
+            with suppress(FileNotFoundError):  # deleted meanwhile
+                self._files.sync(path)
+        for directory in directories:
+            with suppress(FileNotFoundError):
+                self._files.sync_directory(directory)
 
     def correct_min(self, log_min_offset: int) -> None:
         """Move the start of every queue behind what the log has lost at its start."""
@@ -150,10 +206,10 @@ class Queues:
         for _, _, queue in self:
             queue.correct_min(log_min_offset)
 
-    def delete_files_below(self, log_min_offset: int) -> int:
-        """Delete the files whose messages the log no longer has; how many."""
+    def follow(self, log_min_offset: int) -> Iterator[ConsumeQueue]:
+        """The queues one by one, for each to lose what the log has lost at its start."""
         self._log_min_offset = log_min_offset
-        return sum(queue.delete_files_below(log_min_offset) for _, _, queue in self)
+        return (queue for _, _, queue in self)
 
     def truncate(self, log_offset: int) -> None:
         """Drop the units at or behind the end of the log; only recovery calls this."""
@@ -195,5 +251,5 @@ class Queues:
 
     def _forget(self, queue: ConsumeQueue | None) -> None:
         if queue is not None:
-            self._dirty.pop(queue, None)
-            self._unsynced.pop(queue, None)
+            self._ledger.dirty.pop(queue, None)
+            self._ledger.unsynced.pop(queue, None)

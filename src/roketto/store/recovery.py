@@ -1,36 +1,40 @@
 """Open after a clean stop or a crash; the only code that cuts anything off a store.
 
-One algorithm, two starting points. The log is the truth: queues and index are brought up with it,
-and what they have beyond its end is taken back. After a clean stop everything was on the disk, so
-the log is read from where the queues end. After a crash it is read from the last file that begins
-before the checkpoint's time, because queues and index are sure to be whole only up to there, and
-what they have beyond is not even looked at.
+One algorithm, whatever happened before. The log is the truth: queues and index are brought up with
+it from a place up to which they are sure to be whole, and what they have beyond its end is taken
+back. The checkpoint's marks say where that is. Where there are none, because a broker of Java's
+was the last to write or the checkpoint is damaged, it is Java's rule: after a clean stop where the
+queues end, after a crash the last file that begins before the checkpoint's time.
 
 Reading ends at the first bytes that are no sound record. What follows is cut off if it can only be
-the torn end of what nobody was told to be safe. If the checkpoint knows of later messages that
-were on the disk, or the last stop was clean, then something that was safe is damaged: that is an
+the torn end of what nobody was told to be safe. If the checkpoint knows of a longer log that was
+on the disk, or the last stop was clean, then something that was safe is damaged: that is an
 error which names the place, and nothing is cut.
 """
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from roketto.protocol.errors import RecordError
-from roketto.protocol.record_layout import peek_store_time_ms
-from roketto.store.checkpoint import Checkpoint
-from roketto.store.dispatch import Dispatcher, read_stored
+from roketto.protocol.errors import IllegalNameError, RecordError
+from roketto.protocol.record_layout import MAGIC_V1, MAGIC_V2, peek_store_time_ms
+from roketto.store.checkpoint import Checkpoint, Marks
+from roketto.store.consumequeue import QueueMismatchError
+from roketto.store.dispatch import Dispatcher, Stored
 from roketto.store.errors import CorruptStoreError
 from roketto.store.index import Index
+from roketto.store.logscan import LogScan
 from roketto.store.queues import Queues
-from roketto.store.record_check import check_record
-from roketto.store.segment import Segment
+from roketto.store.record_check import BLANK, BLANK_BYTES, RECORD_BYTES_MIN, check_record
+from roketto.store.record_repair import repair_record
+from roketto.store.segment import Segment, segment_name
 from roketto.store.segments import Segments
 
 Progress = Callable[[int, int], None]
 """Called now and then with how many bytes of how many have been read."""
 
 _PROGRESS_BYTES: Final = 64 * 1024 * 1024
-_ZEROS: Final = bytes(1 << 16)
+_PROGRESS_RECORDS: Final = 4_096
+_MAGICS: Final = (MAGIC_V1, MAGIC_V2)
 
 
 class Recovered(NamedTuple):
@@ -39,25 +43,46 @@ class Recovered(NamedTuple):
     end: int
     """Where the log ends."""
     store_time_ms: int
-    """When its last record was stored, 0 without one."""
+    """When its last record was stored, 0 if none was read."""
     read_from: int
     """From where on the log was read."""
     records: int
     """How many records were read."""
     cut_bytes: int
     """How much was cut off behind the end; 0 if there was nothing but zeros."""
+    without_queue: int = 0
+    """Records whose topic or queue id cannot name a queue: they stay in the log only."""
+    misplaced: int = 0
+    """Records whose number in their queue was taken, or not the next one."""
+    restarted: int = 0
+    """Queues that began again, because their topic was deleted and made anew."""
+    repaired: int = 0
+    """Records whose flags said that hosts are longer than they are."""
 
 
 class _Scan:
     """The way along the log: where it is, and what it has seen."""
 
-    __slots__ = ("at", "records", "store_time_ms", "trouble")
+    __slots__ = ("at", "misplaced", "records", "repaired", "reported", "restarted", "start",
+                 "store_time_ms", "trouble", "without_queue")  # fmt: skip
 
-    def __init__(self, at: int, store_time_ms: int) -> None:
-        self.at = at
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.at = start
+        self.reported = start
         self.records = 0
-        self.store_time_ms = store_time_ms
+        self.store_time_ms = 0
+        self.without_queue = 0
+        self.misplaced = 0
+        self.restarted = 0
+        self.repaired = 0
         self.trouble: str | None = None
+
+    def result(self, cut_bytes: int) -> Recovered:
+        return Recovered(
+            self.at, self.store_time_ms, self.start, self.records, cut_bytes,
+            self.without_queue, self.misplaced, self.restarted, self.repaired,
+        )  # fmt: skip
 
 
 class Recovery:
@@ -76,16 +101,17 @@ class Recovery:
         dispatcher: Dispatcher,
         progress: Progress | None = None,
         *,
-        check_crc_property: bool = False,
+        crc_from: int | None = None,
     ) -> None:
-        """``check_crc_property`` is for stores whose every record was written with it: it covers
-        all of a record, where the other checksum covers the body."""
+        """From ``crc_from`` on, all records have the CRC property: it covers all of a record, where
+        the other checksum covers the body."""
         self._segments = segments
         self._queues = queues
         self._index = index
         self._dispatcher = dispatcher
         self._progress = progress
-        self._check_crc_property = check_crc_property
+        self._crc_from = crc_from
+        self._log_scan = LogScan()
 
     def run(
         self, checkpoint: Checkpoint, *, is_clean: bool, is_index_damaged: bool = False
@@ -93,20 +119,17 @@ class Recovery:
         """Recover, or raise CorruptStoreError and cut nothing."""
         segments = self._segments
         if not len(segments):
-            self._queues.clear()
-            if self._index is not None:
-                self._index.clear()
-            return Recovered(segments.written, 0, segments.written, 0, 0)
-        wanted = self._choose_start(checkpoint, is_clean, is_index_damaged)
-        start = self._align(wanted)
-        if not is_clean or start != wanted:
+            return self._start_empty(checkpoint.marks)
+        wanted, is_damaged = self._choose_start(checkpoint, is_clean, is_index_damaged)
+        start = self._align(wanted, checkpoint.marks)
+        if not is_clean or is_damaged or start != wanted:
             # Units and keys from here on were never synced for sure, or are damaged: a sector that
             # a power loss has garbled may look like one. The log gives all of them back.
             self._take_back(start)
         scan = self._scan(start)
         cut_bytes = self._check_end(scan, checkpoint, is_clean)
         self._finish(scan.at, start if not is_clean else scan.at, cut_bytes)
-        return Recovered(scan.at, scan.store_time_ms, start, scan.records, cut_bytes)
+        return scan.result(cut_bytes)
 
     def rebuild(self) -> Recovered:
         """Make queues and index anew from the whole log, which is known to be sound."""
@@ -114,43 +137,62 @@ class Recovery:
         self._take_back(start)
         scan = self._scan(start)
         self._finish(scan.at, scan.at, 0)
-        return Recovered(scan.at, scan.store_time_ms, start, scan.records, 0)
+        return scan.result(0)
+
+    def _start_empty(self, marks: Marks | None) -> Recovered:
+        """Without a log there are no queues; but one that was safe must not be gone."""
+        segments = self._segments
+        if marks is not None and marks.flushed > 0:
+            raise self._missing(marks.flushed)
+        self._queues.clear()
+        if self._index is not None:
+            self._index.clear()
+        return Recovered(segments.written, 0, segments.written, 0, 0)
 
     # --- where to start ---------------------------------------------------------------------------
 
-    def _choose_start(self, checkpoint: Checkpoint, is_clean: bool, is_index_damaged: bool) -> int:
-        """Where the first record begins that somebody may lack."""
+    def _choose_start(
+        self, checkpoint: Checkpoint, is_clean: bool, is_index_damaged: bool
+    ) -> tuple[int, bool]:
+        """Where the first record begins that somebody may lack; whether there was damage."""
         least = self._segments.min_offset
-        starts = [
-            self._queues.log_offset_max() if is_clean else self._start_before(checkpoint),
-        ]
+        marks = checkpoint.marks
+        starts = []
+        if marks is not None:
+            base = min(marks.derived, marks.flushed)
+            if self._queues.count() != (marks.queues, marks.units):
+                starts.append(least)
+        elif is_clean:
+            base = self._queues.log_offset_max()
+        else:
+            base = self._start_before(checkpoint)
         rebuild_from = self._queues.rebuild_from()
         if rebuild_from is not None:
             starts.append(rebuild_from)
         index = self._index
-        if index is not None and (is_index_damaged or not index.file_names):
+        if index is not None and (is_index_damaged or (marks is None and not index.file_names)):
             starts.append(index.log_offset_max)
-        return max(least, min(starts))
+        return max(least, min([base, *starts])), bool(starts)
 
-    def _align(self, start: int) -> int:
+    def _align(self, start: int, marks: Marks | None) -> int:
         """The same, if it is sure that a record begins or the log ends there; else before it.
 
         It may come from a unit that is damaged. The beginning of a segment is always right.
         """
-        if start >= self._segments[-1].end:
-            return self._segments[-1].start
-        if self._record_size(start) is not None or self._ends_a_record(start):
+        last = self._segments[-1]
+        if start >= last.end:
+            return start if start == last.end and self._leads_to(last, start) else last.start
+        segment = self._segments.find(start)
+        is_end = self._is_blank_space(segment, start) and (
+            marks is not None or self._ends_a_record(start)
+        )
+        if is_end or self._is_sound(segment, start) or self._leads_to(segment, start):
             return start
-        return self._segments.find(start).start
+        return segment.start
 
-    def _record_size(self, log_offset: int) -> int | None:
-        """The size of the sound record there, None if there is none."""
-        segment = self._segments.find(log_offset)
-        view = self._segments.view(segment)
-        try:
-            return check_record(view, log_offset - segment.start, log_offset)
-        except RecordError:
-            return None
+    def _is_blank_space(self, segment: Segment, log_offset: int) -> bool:
+        at = log_offset - segment.start
+        return not any(self._segments.view(segment)[at : at + BLANK_BYTES])
 
     def _ends_a_record(self, log_offset: int) -> bool:
         """Whether the newest unit of all queues names a sound record that ends there."""
@@ -159,7 +201,24 @@ class Recovery:
         unit = newest.unit(newest.queue_offset_max - 1) if newest is not None else None
         if unit is None or unit.log_offset + unit.size != log_offset:
             return False
-        return self._record_size(unit.log_offset) == unit.size
+        segment = self._segments.find(unit.log_offset)
+        return self._is_sound(segment, unit.log_offset)
+
+    def _is_sound(self, segment: Segment, log_offset: int) -> bool:
+        return _is_sound(self._segments.view(segment), log_offset - segment.start, log_offset)
+
+    def _leads_to(self, segment: Segment, log_offset: int) -> bool:
+        """Whether the records of a segment, as long as they say, lead to a place in it."""
+        view = self._segments.view(segment)
+        target = log_offset - segment.start
+        last = len(view) - BLANK_BYTES
+        at = 0
+        while at < target and at <= last:
+            size, magic = BLANK.unpack_from(view, at)
+            if magic not in _MAGICS or size < RECORD_BYTES_MIN:
+                return target == len(view) and _is_sound(view, at, segment.start + at)
+            at += size
+        return at == target
 
     def _start_before(self, checkpoint: Checkpoint) -> int:
         """The start of the last segment that begins before the checkpoint, or of the first."""
@@ -179,47 +238,96 @@ class Recovery:
 
     def _scan(self, start: int) -> _Scan:
         """Read and dispatch sound records until there are no more."""
-        scan = _Scan(start, 0)
+        scan = _Scan(start)
         end = self._segments[-1].end
-        reported = start
         while scan.at < end and scan.trouble is None:
             segment = self._segments.find(scan.at)
             view = self._segments.view(segment)
-            self._scan_segment(scan, segment, view)
-            if self._progress is not None and scan.at - reported >= _PROGRESS_BYTES:
-                reported = scan.at
-                self._progress(scan.at - start, end - start)
+            try:
+                self._scan_segment(scan, segment, view)
+            except RecordError as error:
+                if not self._repair(scan, segment):
+                    scan.trouble = str(error)
         return scan
 
     def _scan_segment(self, scan: _Scan, segment: Segment, view: memoryview) -> None:
-        while True:  # each segment ends with a blank, or the log ends in it
-            at = scan.at - segment.start
-            try:
-                size = check_record(view, at, scan.at, check_crc_property=self._check_crc_property)
-            except RecordError as error:
-                scan.trouble = str(error)
-                return
-            if size == 0:
+        """Go on to the end of a segment, where a blank is; RecordError where the log ends in it."""
+        read = self._log_scan.read
+        dispatch = self._dispatcher.dispatch
+        crc_from = segment.end if self._crc_from is None else self._crc_from
+        base = segment.start
+        while True:
+            at = scan.at
+            stored = read(view, at - base, at, at >= crc_from)
+            if stored is None:
                 scan.at = segment.end
+                self._queues.flush()  # else those of a long log would all be in memory
+                self._report(scan)
                 return
-            stored = read_stored(view, at)
-            self._dispatcher.dispatch(stored)
+            try:
+                if stored.queue_id < 0:
+                    raise IllegalNameError(f"queue {stored.queue_id} of {stored.topic}")
+                dispatch(stored)
+            except IllegalNameError:
+                scan.without_queue += 1
+            except QueueMismatchError:
+                self._dispatch_anyway(scan, stored)
             scan.store_time_ms = stored.store_time_ms
             scan.records += 1
-            scan.at += size
+            scan.at = at + stored.size
+            if not scan.records % _PROGRESS_RECORDS:
+                self._report(scan)
+
+    def _report(self, scan: _Scan) -> None:
+        if self._progress is not None and scan.at - scan.reported >= _PROGRESS_BYTES:
+            scan.reported = scan.at
+            self._progress(scan.at - scan.start, self._segments[-1].end - scan.start)
+
+    def _dispatch_anyway(self, scan: _Scan, stored: Stored) -> None:
+        """Find a place for a record whose number is not the next one of its queue.
+
+        A queue that counts from 0 again belongs to a topic that was deleted and made anew: what it
+        had before went with the old one. A number that was given already is a repeat to Java, and
+        left out; after a gap it goes on without one.
+        """
+        queue = self._queues.get_or_create(stored.topic, stored.queue_id)
+        if stored.queue_offset == 0:
+            queue.clear()
+            scan.restarted += 1
+            self._dispatcher.dispatch(stored)
+            return
+        scan.misplaced += 1
+        if stored.queue_offset > queue.queue_offset_max:
+            self._dispatcher.dispatch(stored._replace(queue_offset=queue.queue_offset_max))
+
+    def _repair(self, scan: _Scan, segment: Segment) -> bool:
+        """Mend the record at which reading has stopped, if that is all that is wrong with it."""
+        at = scan.at - segment.start
+        mended = repair_record(self._segments.view(segment), at, scan.at)
+        if mended is None:
+            return False
+        self._segments.patch(scan.at, mended)
+        scan.repaired += 1
+        return True
 
     # --- the end ----------------------------------------------------------------------------------
 
     def _check_end(self, scan: _Scan, checkpoint: Checkpoint, is_clean: bool) -> int:
         """Return how much is behind the end, or raise if it should have been sound."""
+        flushed = checkpoint.marks.flushed if checkpoint.marks is not None else 0
         if scan.trouble is None:
+            if scan.at < flushed:
+                raise self._missing(flushed)
             return 0
         segment = self._segments.find(scan.at)
         behind = self._bytes_behind(scan.at, segment)
+        if scan.at < flushed:
+            why = f"the log was on the disk up to {flushed}, so this was safe"
+            raise self._corrupt(scan, segment, why)
         if behind and is_clean:
             raise self._corrupt(scan, segment, "the last stop was clean, so all of it was safe")
         known_ms = checkpoint.physic_timestamp
-        if not is_clean and scan.store_time_ms < known_ms:
+        if checkpoint.marks is None and not is_clean and scan.store_time_ms < known_ms:
             raise self._corrupt(
                 scan,
                 segment,
@@ -233,18 +341,27 @@ class Recovery:
         number = len(self._segments) - 1
         while self._segments[number] is not segment:
             later = self._segments[number]
-            found = _last_nonzero(self._segments.view(later), 0)
-            if found >= 0:
-                return later.start + found + 1 - offset
+            end = self._segments.content_end(later, later.start)
+            if end > later.start:
+                return end - offset
             number -= 1
-        found = _last_nonzero(self._segments.view(segment), offset - segment.start)
-        return segment.start + found + 1 - offset if found >= 0 else 0
+        return self._segments.content_end(segment, offset) - offset
 
     def _corrupt(self, scan: _Scan, segment: Segment, why: str) -> CorruptStoreError:
         return CorruptStoreError(
             segment.path,
             scan.at - segment.start,
             f"{scan.trouble}; {why}. Nothing was cut: put the file back from a replica or a backup",
+        )
+
+    def _missing(self, flushed: int) -> CorruptStoreError:
+        segments = self._segments
+        start = segments[-1].end if len(segments) else segments.written
+        return CorruptStoreError(
+            segments.directory / segment_name(start),
+            0,
+            f"this file is missing: the log was on the disk up to {flushed}; put it back, or remove"
+            " the file checkpoint as well if these messages are to be given up",
         )
 
     def _finish(self, end: int, flushed: int, cut_bytes: int) -> None:
@@ -257,7 +374,12 @@ class Recovery:
         segments = self._segments
         if cut_bytes or end <= segments[-1].start:
             segments.truncate(end)
-        segments.set_positions(end, min(flushed, end))
+        flushed = min(flushed, end)
+        segments.set_positions(end, flushed)
+        # Whoever reads from now on may see all of it, so all of it must be safe.
+        segments.write_again(flushed, end)
+        segments.sync(flushed, end)
+        segments.mark_flushed(end)
 
     def _take_back(self, log_offset: int) -> None:
         """Let queues and index lead to nothing at or behind ``log_offset``."""
@@ -266,13 +388,17 @@ class Recovery:
             self._index.truncate(log_offset)
 
 
-def _last_nonzero(view: memoryview, begin: int) -> int:
-    """The place of the last byte that is not zero, -1 if there is none from ``begin`` on."""
-    end = len(view)
-    while end > begin:
-        start = max(begin, end - len(_ZEROS))
-        if view[start:end] != _ZEROS[: end - start]:
-            piece = bytes(view[start:end])
-            return start + len(piece.rstrip(b"\0")) - 1
-        end = start
-    return -1
+def log_goes_on(segments: Segments, log_offset: int) -> bool:
+    """Whether a record, or the blank at the end of a segment, begins at a place."""
+    if not len(segments) or not segments.min_offset <= log_offset < segments[-1].end:
+        return False
+    segment = segments.find(log_offset)
+    return _is_sound(segments.view(segment), log_offset - segment.start, log_offset)
+
+
+def _is_sound(view: memoryview, at: int, log_offset: int) -> bool:
+    try:
+        check_record(view, at, log_offset)
+    except RecordError:
+        return False
+    return True

@@ -1,14 +1,15 @@
 """An ordered run of preallocated files in one directory, written at its end and read anywhere.
 
 Two marks run along it: everything below ``written`` has been appended, everything below
-``flushed`` is on the disk. One thread does everything here but for two things that block:
-``prepare_next``, which touches nothing that changes, and ``sync``, which reads one snapshot of the
-run. That is why the run is a tuple that is replaced, and why a segment which is not flushed stays
-mapped: the flushing thread may be in it.
+``flushed`` is on the disk. One thread does everything here but for two things that block: making
+the next segment ahead, which touches nothing that changes, and ``sync``, which reads one snapshot
+of the run. That is why the run is a tuple that is replaced, and why a segment which is not flushed
+stays mapped: the flushing thread may be in it.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -16,12 +17,16 @@ from typing import Final
 from roketto.store.errors import CorruptStoreError, FileSizeError, StoreError, StoreReadOnlyError
 from roketto.store.files import Files
 from roketto.store.segment import Segment, create_segment, parse_segment_name, segment_name
+from roketto.store.worker import Worker
 
 MAPS_MAX: Final = 64
 """Segments mapped at a time, the unflushed ones apart; the least recently used one is given up.
 
 64 commit log files are 64 GiB of addresses and as many descriptors; readers of an older backlog
 are few and read forwards."""
+
+_PREPARE_WAIT_S: Final = 5.0
+"""How long an append waits for a segment that is being made: as long as Java does."""
 
 _WIPE_BYTES: Final = 1 << 20
 _ZEROS: Final = bytes(_WIPE_BYTES)
@@ -65,9 +70,6 @@ class Segments:
         """The segment that is being written, without its margin; empty if there is none yet."""
         self.room_start: int = 0
         """The offset at which ``room`` begins."""
-        self.on_starved: Callable[[], None] | None = None
-        """Called when the next segment is needed and none was adopted: a driver that is preparing
-        one in a thread waits for it here and adopts it, else both would make the same file."""
         self._files: Files = files
         self._margin_bytes: int = margin_bytes
         self._maps_max: int = maps_max
@@ -75,6 +77,8 @@ class Segments:
         self._run: tuple[Segment, ...] = ()
         self._active: Segment | None = None
         self._prepared: Segment | None = None
+        self._preparing: Future[Segment] | None = None
+        self._prepared_in_vain = -1
         self._mapped: OrderedDict[int, Segment] = OrderedDict()
 
     # --- loading and closing ------------------------------------------------------------------
@@ -107,6 +111,9 @@ class Segments:
         Whoever syncs or prepares in a thread has ended it before.
         """
         self._leave_room()
+        if self._preparing is not None and self._preparing.done():
+            self._take_prepared()
+        self._preparing = None
         if self._prepared is not None:
             self._remove(self._prepared)
             self._prepared = None
@@ -187,11 +194,45 @@ class Segments:
             self._remove(run.pop())
         self._run = tuple(run)
         if run and offset < run[-1].end:
-            _wipe(self._view(run[-1], writable=True), offset - run[-1].start)
+            view = self._view(run[-1], writable=True)
             mapped = run[-1].mapped
             assert mapped is not None
+            for begin, end in mapped.data_spans(offset - run[-1].start):
+                _wipe(view[begin:end])
             mapped.sync()
         self.set_positions(offset, min(self.flushed, offset))
+
+    def patch(self, offset: int, data: bytes) -> None:
+        """Write over bytes in one segment, durably. For recovery, which alone may do this."""
+        self._check_writable()
+        segment = self.find(offset)
+        at = offset - segment.start
+        self._view(segment, writable=True)[at : at + len(data)] = data
+        assert segment.mapped is not None
+        segment.mapped.sync()
+
+    def write_again(self, start: int, end: int) -> None:
+        """Write bytes ``start`` to ``end`` once more as they are. For recovery.
+
+        A process before this one may have failed to sync them; then the next sync would succeed
+        without them.
+        """
+        for segment in self._run:
+            begin, stop = max(start, segment.start), min(end, segment.end)
+            if begin < stop:
+                self._view(segment, writable=True)
+                assert segment.mapped is not None
+                segment.mapped.write_again(begin - segment.start, stop - segment.start)
+
+    def content_end(self, segment: Segment, offset: int) -> int:
+        """Where the last byte ends that is not zero, ``offset`` if all are from there on."""
+        view = self._view(segment)
+        assert segment.mapped is not None
+        for begin, end in reversed(segment.mapped.data_spans(offset - segment.start)):
+            content_bytes = _content_bytes(view[begin:end])
+            if content_bytes:
+                return segment.start + begin + content_bytes
+        return offset
 
     def start_at(self, offset: int) -> None:
         """Let an empty run begin at ``offset``, as that of a slave whose master has cleaned up."""
@@ -245,33 +286,53 @@ class Segments:
             self.written += len(chunk)
             rest = rest[len(chunk) :]
 
-    def prepare_next(self) -> Segment:
-        """Make the segment after the last one, to be adopted. May run in another thread.
+    def prepare_ahead(self, worker: Worker) -> None:
+        """Let the worker make the next segment once half of the last one is used.
 
-        The caller takes care that ``adopt`` and this method do not overlap, and sets
-        ``on_starved`` if this runs in a thread.
+        The owner calls this now and then. If the disk has no room, it is tried again when the
+        segment is needed: whoever appends then hears why.
         """
-        return create_segment(self._files, self.directory, self._next_start(), self.segment_bytes)
+        if self._preparing is not None:
+            if self._preparing.done():
+                self._take_prepared()
+            return
+        if self._prepared is not None or not self._run or not self._is_writable:
+            return
+        start = self._next_start()
+        if self.written + self.segment_bytes // 2 >= start != self._prepared_in_vain:
+            self._preparing = worker.submit(lambda: self._create(start), is_urgent=True)
 
-    def adopt(self, prepared: Segment) -> None:
-        """Take a prepared segment, to be used when the current one is full."""
-        assert self._prepared is None, f"{self._prepared!r} waits already"
-        assert prepared.start == self._next_start(), f"{prepared!r} does not follow"
-        self._prepared = prepared
+    def _create(self, start: int) -> Segment:
+        return create_segment(self._files, self.directory, start, self.segment_bytes)
 
-    @property
-    def is_next_ready(self) -> bool:
-        """Whether a prepared segment waits to be used."""
-        return self._prepared is not None
+    def _take_prepared(self) -> None:
+        """Take what the worker has made, or has failed to make."""
+        job, self._preparing = self._preparing, None
+        assert job is not None
+        try:
+            self._prepared = job.result()
+        except (OSError, StoreError):
+            self._prepared_in_vain = self._next_start()
 
     def _next_start(self) -> int:
         run = self._run
         return run[-1].end if run else self.written
 
     def _next(self) -> Segment:
-        if self._prepared is None and self.on_starved is not None:
-            self.on_starved()
-        following = self._prepared or self.prepare_next()
+        job = self._preparing
+        if job is not None and job.cancel():  # it has not begun
+            self._preparing = job = None
+        if job is not None:
+            # It is being made: a second attempt would be in its way.
+            wait_s = _PREPARE_WAIT_S if self._prepared_in_vain != self._next_start() else 0.0
+            if wait([job], wait_s).not_done:
+                self._prepared_in_vain = self._next_start()  # wait no more for this one
+                raise StoreError(
+                    f"{self.directory / segment_name(self._next_start())} of {self.segment_bytes}"
+                    f" bytes is not there after {_PREPARE_WAIT_S:.0f} s: look at the disk"
+                )
+            self._take_prepared()
+        following = self._prepared or self._create(self._next_start())
         self._prepared = None
         return following
 
@@ -347,28 +408,45 @@ class Segments:
 
     # --- removing -----------------------------------------------------------------------------
 
-    def remove_first(self, count: int) -> None:
-        """Remove the oldest ``count`` segments; the one in use stays."""
+    def remove_first(self, count: int, unlink: Callable[[Path], None] | None = None) -> None:
+        """Remove the oldest ``count`` segments; the one in use stays.
+
+        They are forgotten at once; views that readers hold stay good. ``unlink``, if given, takes
+        over removing the files: in this order, each for good, or a crash leaves a gap.
+        """
         self._check_writable()
         assert 0 <= count < max(1, len(self._run)), f"{count} of {len(self._run)} segments"
         for _ in range(count):
             segment = self._run[0]
             assert segment.end <= self.flushed, f"{segment!r} is not flushed"
             self._run = self._run[1:]
-            self._remove(segment)
+            self._forget(segment)
+            (unlink or self._files.unlink)(segment.path)
 
     def _remove(self, segment: Segment) -> None:
+        self._forget(segment)
+        self._files.unlink(segment.path)
+
+    def _forget(self, segment: Segment) -> None:
         segment.unmap()
         self._mapped.pop(segment.start, None)
-        self._files.remove(segment.path)
-        self._files.sync_directory(self.directory)
 
 
-def _wipe(view: memoryview, at: int) -> None:
-    """Make everything from ``at`` on zeros; what is zero already is only looked at."""
-    while at < len(view):
-        end = min(at + _WIPE_BYTES, len(view))
-        zeros = _ZEROS[: end - at]
-        if bytes(view[at:end]) != zeros:
-            view[at:end] = zeros
-        at = end
+def _wipe(view: memoryview) -> None:
+    """Make everything zeros; what is zero already is only looked at."""
+    for start in range(0, len(view), _WIPE_BYTES):
+        part = view[start : start + _WIPE_BYTES]
+        zeros = _ZEROS[: len(part)]
+        if part != zeros:
+            part[:] = zeros
+
+
+def _content_bytes(view: memoryview) -> int:
+    """How many bytes there are up to the last one that is not zero."""
+    end = len(view)
+    while end > 0:
+        start = max(0, end - _WIPE_BYTES)
+        if view[start:end] != _ZEROS[: end - start]:
+            return start + len(bytes(view[start:end]).rstrip(b"\0"))
+        end = start
+    return 0

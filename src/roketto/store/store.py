@@ -7,12 +7,15 @@ thread tells it to (``on_flushed``), and ``tick`` about once a second.
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
+from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from roketto.clock import wall_ms
+from roketto.protocol.errors import IllegalNameError
 from roketto.protocol.ids import encode_offset_id
 from roketto.protocol.limits import MESSAGE_BYTES_MAX
 from roketto.protocol.names import path_component
@@ -24,16 +27,13 @@ from roketto.protocol.sysflags import (
     TRANSACTION_TYPE,
 )
 from roketto.store.abort import AbortMark
-from roketto.store.checkpoint import (
-    Checkpoint,
-    QueueCount,
-    load_checkpoint,
-    save_checkpoint,
-)
+from roketto.store.checkpoint import Checkpoint, Marks, load_checkpoint, save_checkpoint
 from roketto.store.commitlog import CommitLog
 from roketto.store.consumequeue import FILE_BYTES, Boundary, ConsumeQueue
-from roketto.store.dispatch import Arrival, DelayOfLevel, Dispatcher, Stored
-from roketto.store.errors import StoreError
+from roketto.store.derived import DerivedSync
+from roketto.store.diskgate import DiskGate
+from roketto.store.dispatch import Arrival, DelayOfLevel, Dispatcher, Stored, StoredBatch
+from roketto.store.errors import DiskFullError, StoreError
 from roketto.store.files import FileLock, Files
 from roketto.store.flush import Flusher, FlushSettings
 from roketto.store.index import Index
@@ -42,15 +42,13 @@ from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.queues import Queues
 from roketto.store.reading import GetResult, Predicate, TransferLimits, get_messages
 from roketto.store.record_check import BLANK_BYTES
-from roketto.store.recovery import Progress, Recovered, Recovery
+from roketto.store.recovery import Progress, Recovered, Recovery, log_goes_on
+from roketto.store.retention import Retention, RetentionSettings
 from roketto.store.segments import Segments
+from roketto.store.worker import Worker
 
 _QUERY_MAX: Final = 64
 """Messages that a query by key returns at most: Java's maxMsgsNumBatch."""
-
-_QUEUE_SYNC_INTERVAL_MS: Final = 60_000
-"""How often queues are synced: Java's flushConsumeQueueThoroughInterval. Recovery after a crash
-reads the log from there on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,36 +70,52 @@ class StoreSettings:
     flush: FlushSettings = field(default_factory=FlushSettings)
     message_bytes_max: int = MESSAGE_BYTES_MAX
     """maxMessageSize"""
-    append_crc: bool = False
-    """enabledAppendPropCRC: a checksum over the whole of each record, 20 bytes more."""
+    append_crc: bool = True
+    """enabledAppendPropCRC: a checksum over the whole of each record, 20 bytes more. Java's default
+    is off; its brokers and clients take such records as any other."""
     memory_bytes: int = 8 << 30
     """How much memory the machine has, for guessing whether a read needs the disk."""
     limits: TransferLimits = field(default_factory=TransferLimits)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
 
 
-@dataclass(frozen=True, slots=True)
-class PutResult:
+class PutResult(NamedTuple):
     """Where a message is. It is safe once ``Store.flushed`` has reached ``end``."""
 
     queue_offset: int
     log_offset: int
     size: int
     store_time_ms: int
-    message_id: str
+    store_host: bytes
 
     @property
     def end(self) -> int:
         return self.log_offset + self.size
 
+    @property
+    def message_id(self) -> str:
+        """The broker's id of the message."""
+        return encode_offset_id(self.store_host, self.log_offset)
 
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """Where the messages of a batch are; the ids are those of its messages, in order."""
+
+class BatchResult(NamedTuple):
+    """Where the messages of a batch are: one behind the other. Safe as PutResult says."""
 
     queue_offset: int
-    end: int
+    log_offset: int
+    sizes: list[int]
     store_time_ms: int
-    message_ids: list[str]
+    store_host: bytes
+
+    @property
+    def end(self) -> int:
+        return self.log_offset + sum(self.sizes)
+
+    @property
+    def message_ids(self) -> list[str]:
+        """The broker's ids of the messages, in order."""
+        offsets = accumulate(self.sizes[:-1], initial=self.log_offset)
+        return [encode_offset_id(self.store_host, offset) for offset in offsets]
 
 
 class Store:
@@ -131,6 +145,7 @@ class Store:
     ) -> None:
         self.root = root
         self._settings = settings
+        self._is_flush_sync = settings.is_flush_sync
         self._files = files or Files()
         self._clock_ms = clock_ms
         self._on_flushed = on_flushed
@@ -149,12 +164,20 @@ class Store:
         self._queues = Queues(self._files, root / "consumequeue", settings.queue_file_bytes)
         self._index = self._make_index(zone) if settings.index_enable else None
         self._dispatcher = Dispatcher(self._queues, self._index, on_arrival, delay_of_level)
+        self.gate = DiskGate()
+        self.retention = Retention(
+            self._files, self._segments, self._queues, self._index, self.gate,
+            settings.retention, zone, self._run_elsewhere,
+        )  # fmt: skip
         self._next_offsets: dict[tuple[str, int], int] = {}
-        self._waiting: deque[Stored] = deque()
+        self._waiting: deque[tuple[int, Stored | StoredBatch]] = deque()
+        self._is_behind = False
         self._checkpoint = Checkpoint()
+        self._crc_from: int | None = None
         self._mark = (0, 0)
-        self._synced_ms = 0
         self._flusher: Flusher | None = None
+        self._worker: Worker | None = None
+        self._derived: DerivedSync | None = None
         self._lock: FileLock | None = None
 
     def _make_index(self, zone: tzinfo | None) -> Index:
@@ -171,9 +194,15 @@ class Store:
     def open(self, process_id: int, progress: Progress | None = None) -> Recovered:
         """Lock the store, recover it and start flushing."""
         self._files.make_directory(self.root)
+        if self._files.size(self.root / "lock") is None:
+            # A start that failed or was killed may have made the directory, and not its name safe.
+            with suppress(PermissionError):  # who may not read the parent has not made it there
+                self._files.sync_directory(self.root.parent)
         self._lock = self._files.lock(self.root / "lock")
         try:
             recovered = self._recover(progress)
+            self.retention.units_end = recovered.end
+            self.retention.measure()
             self._abort.set(process_id)
         except BaseException:
             self._release()
@@ -183,51 +212,102 @@ class Store:
             self._tell_flushed, self._tell_failure,
         )  # fmt: skip
         self._flusher.start()
+        self._worker = self._files.make_worker()
+        self._worker.start()
+        self._derived = DerivedSync(
+            self._files, self.root / "checkpoint", self._checkpoint, self._queues, self._index,
+            self._worker, recovered.end,
+        )  # fmt: skip
         return recovered
 
     def _recover(self, progress: Progress | None) -> Recovered:
-        is_clean = not self._abort.is_set
-        path = self.root / "checkpoint"
-        self._checkpoint = load_checkpoint(self._files, path, self._clock_ms())
-        self._segments.load()
-        self._queues.load(self._segments.min_offset, is_after_crash=not is_clean)
-        untrusted: list[Path] = []
-        if self._index is not None:
-            trusted_until_ms = None if is_clean else self._checkpoint.index_timestamp
-            untrusted = self._index.load(trusted_until_ms)
+        checkpoint, is_clean = self._load_checkpoint()
+        marks = checkpoint.marks
+        self._queues.load(
+            self._segments.min_offset,
+            is_after_crash=not is_clean,
+            log_synced=marks.derived if marks is not None and not is_clean else None,
+        )
         recovery = Recovery(
             self._segments, self._queues, self._index, self._dispatcher, progress,
-            check_crc_property=self._settings.append_crc,
+            crc_from=marks.crc_from if marks is not None else None,
         )  # fmt: skip
         recovered = recovery.run(
-            self._checkpoint, is_clean=is_clean, is_index_damaged=bool(untrusted)
+            checkpoint,
+            is_clean=is_clean,
+            is_index_damaged=self._index is not None and not self._load_index(is_clean),
         )
-        counted, self._checkpoint.counted = self._checkpoint.counted, None
-        # If the log is the same as at the last stop, its queues must be, too.
-        is_same_log = counted is not None and counted.log_end == recovered.end
-        if is_same_log and counted != QueueCount(recovered.end, *self._queues.count()):
-            recovered = recovery.rebuild()
         self._next_offsets = self._queues.next_offsets()
-        self._log.store_time_ms = max(recovered.store_time_ms, self._checkpoint.physic_timestamp)
+        self._log.store_time_ms = max(recovered.store_time_ms, checkpoint.physic_timestamp)
         self._mark = (recovered.end, self._log.store_time_ms)
+        self._crc_from = None
+        if self._settings.append_crc:
+            crc_from = marks.crc_from if marks is not None else None
+            self._crc_from = recovered.end if crc_from is None else crc_from
+        # Everything that was found is on the disk now. Whatever is appended must meet what the
+        # checkpoint says of it, so it comes before.
+        checkpoint.physic_timestamp = checkpoint.logics_timestamp = self._log.store_time_ms
+        checkpoint.confirm_offset = min(checkpoint.confirm_offset, recovered.end)
+        self._save_checkpoint(self._take_marks())
+        assert self._lock is not None
+        self._files.claim(self._lock)
         return recovered
+
+    def _load_checkpoint(self) -> tuple[Checkpoint, bool]:
+        """Load the log's files and the checkpoint; also whether the last stop was a clean one.
+
+        The marks count only if no broker of Java's was here since. After one of ours, a checkpoint
+        without marks, or with those of an earlier stop, is damage, and so was a crash.
+        """
+        self._segments.load()
+        is_clean = not self._abort.is_set
+        checkpoint = load_checkpoint(self._files, self.root / "checkpoint", self._clock_ms())
+        assert self._lock is not None
+        if not self._lock.is_ours:
+            checkpoint.marks = None
+        elif checkpoint.marks is None:
+            checkpoint, is_clean = Checkpoint(), False
+        else:
+            marks = checkpoint.marks
+            is_clean &= marks.is_clean and not log_goes_on(self._segments, marks.flushed)
+        self._checkpoint = checkpoint
+        return checkpoint, is_clean
+
+    def _load_index(self, is_clean: bool) -> bool:
+        """Load the index; False if something of it was not to be trusted."""
+        assert self._index is not None
+        marks = self._checkpoint.marks
+        if marks is None:
+            return not self._index.load(None if is_clean else self._checkpoint.index_timestamp)
+        if marks.index_mark is None:  # it was switched off, and lacks what came then
+            self._index.load()
+            self._index.clear()
+            return False
+        return self._index.load_marked(marks.index_mark, is_exact=is_clean)
 
     def close(self) -> None:
         """Bring everything to the disk and say that this was a clean stop."""
         if self._flusher is None:
             return
-        has_ended = self._flusher.stop()
-        self._mark = (self._log.written, self._log.store_time_ms)
-        self.advance()
-        is_safe = has_ended and self._flusher.failure is None
-        if is_safe:
-            self._checkpoint.counted = QueueCount(self._log.written, *self._queues.count())
-            self._sync_derived()
-            self._abort.clear()
-        self._flusher = None
-        self._release()
+        try:
+            has_ended = self._flusher.stop()
+            self._mark = (self._log.written, self._log.store_time_ms)
+            self.advance()
+            has_ended &= self._stop_worker()
+            is_safe = has_ended and self._flusher.failure is None and not self._waiting
+            if is_safe and self._sync_derived():
+                self._abort.clear()
+        finally:
+            self._flusher = None
+            self._release()
+
+    def _stop_worker(self) -> bool:
+        """Let the worker do what it has been given and end; False if that took too long."""
+        worker, self._worker = self._worker, None
+        return worker is None or worker.stop()
 
     def _release(self) -> None:
+        self._stop_worker()
         if self._index is not None:
             self._index.close()
         self._segments.close()
@@ -241,53 +321,62 @@ class Store:
     def append(self, record: Record) -> PutResult:
         """Store one message in its queue; PutRefusedError says why not."""
         self._check_writable()
-        key = (record.topic, record.queue_id)
-        takes_place = record.sys_flag & TRANSACTION_TYPE not in _WITHOUT_PLACE
-        queue_offset = self._next_offset(key) if takes_place else 0
-        where = self._log.append(record, queue_offset)
+        topic = record.topic
+        queue_id = record.queue_id
+        sys_flag = record.sys_flag
+        key = (topic, queue_id)
+        takes_place = sys_flag & TRANSACTION_TYPE not in _WITHOUT_PLACE
+        queue_offset = self._next_offsets.get(key, -1) if takes_place else 0
+        if queue_offset < 0:
+            queue_offset = self._first_offset(topic, queue_id)
+        try:
+            size = self._log.write(record, queue_offset)
+        except PutRefusedError as refused:
+            self._hold_if_starved(refused)
+            raise
         if takes_place:
             self._next_offsets[key] = queue_offset + 1
-        self._show(
-            Stored(
-                record.topic, record.queue_id, queue_offset, where.log_offset, where.size,
-                record.sys_flag, where.store_time_ms, record.properties_raw,
-            )
+        log_offset = record.log_offset
+        store_time_ms = record.store_time_ms
+        stored = Stored(
+            topic, queue_id, queue_offset, log_offset, size, sys_flag, store_time_ms,
+            record.properties_raw,
         )  # fmt: skip
-        return PutResult(
-            queue_offset, where.log_offset, where.size, where.store_time_ms,
-            encode_offset_id(record.store_host, where.log_offset),
-        )  # fmt: skip
+        self._show(log_offset + size, stored)
+        return PutResult(queue_offset, log_offset, size, store_time_ms, record.store_host)
 
     def append_batch(self, batch: Record) -> BatchResult:
         """Store the messages of a batch in its queue, all or none."""
         self._check_writable()
         key = (batch.topic, batch.queue_id)
-        first = self._next_offset(key)
-        where = self._log.append_batch(batch, first)
-        log_offset = where.log_offset
-        ids = []
-        for number, size in enumerate(where.sizes):
-            ids.append(encode_offset_id(batch.store_host, log_offset))
-            self._show(
-                Stored(
-                    batch.topic, batch.queue_id, first + number, log_offset, size,
-                    batch.sys_flag, where.store_time_ms, where.properties[number],
-                )
-            )  # fmt: skip
-            log_offset += size
-        self._next_offsets[key] = first + len(ids)
-        return BatchResult(first, where.end, where.store_time_ms, ids)
+        first = self._next_offsets.get(key, -1)
+        if first < 0:
+            first = self._first_offset(batch.topic, batch.queue_id)
+        try:
+            where = self._log.append_batch(batch, first)
+        except PutRefusedError as refused:
+            self._hold_if_starved(refused)
+            raise
+        # Before anything else can go wrong: the log has them, and no others may have their offsets.
+        self._next_offsets[key] = first + len(where.sizes)
+        stored = StoredBatch(
+            batch.topic, batch.queue_id, first, where.log_offset, where.sizes,
+            where.store_time_ms, where.properties,
+        )  # fmt: skip
+        self._show(where.end, stored)
+        return BatchResult(
+            first, where.log_offset, where.sizes, where.store_time_ms, batch.store_host
+        )
 
-    def _next_offset(self, key: tuple[str, int]) -> int:
-        """The next offset of a queue; IllegalNameError if it may not have a directory.
+    def _first_offset(self, topic: str, queue_id: int) -> int:
+        """Where a new queue begins; IllegalNameError if it may not have a directory.
 
-        A record of such a queue in the log would keep the store from opening ever after.
+        Recovery would leave a record of such a queue in the log, where nobody could consume it.
         """
-        queue_offset = self._next_offsets.get(key)
-        if queue_offset is None:
-            path_component(key[0])
-            queue_offset = 0
-        return queue_offset
+        path_component(topic)
+        if queue_id < 0:
+            raise IllegalNameError(f"queue {queue_id} of topic {topic}: ids begin with 0")
+        return 0
 
     def _check_writable(self) -> None:
         flusher = self._flusher
@@ -301,15 +390,40 @@ class Store:
                 f"the store {self.root} takes no more messages: a write to its disk has failed "
                 f"({flusher.failure}); look at the disk and start the broker again",
             )
+        if self.gate.reason is not None:
+            raise PutRefusedError(PutStatus.SERVICE_NOT_AVAILABLE, self.gate.reason)
 
-    def _show(self, stored: Stored) -> None:
-        """Let a message be consumed: now, or when it is on the disk."""
-        if self._settings.is_flush_sync:
-            self._waiting.append(stored)
+    def _hold_if_starved(self, refused: PutRefusedError) -> None:
+        """Try for the next file of the log once a tick, not with every message."""
+        if refused.status is PutStatus.CREATE_MAPPED_FILE_FAILED:
+            self.gate.hold(refused.reason)
+
+    def _show(self, end: int, stored: Stored | StoredBatch) -> None:
+        """Let messages be consumed: now, when they are on the disk, or when there is room.
+
+        ``end`` is where they end in the log.
+        """
+        waiting = self._waiting
+        if self._is_flush_sync:
+            waiting.append((end, stored))
             assert self._flusher is not None
             self._flusher.request()
         else:
-            self._dispatcher.dispatch(stored)
+            assert not waiting, "nothing is taken while something waits for room"
+            try:
+                self._dispatcher.dispatch(stored)
+            except (OSError, DiskFullError) as error:
+                waiting.append((end, stored))
+                self._fall_behind(error)
+
+    def _fall_behind(self, error: OSError | DiskFullError) -> None:
+        """The unit or the keys of a message in the log could not be written.
+
+        It is stored, so its producer is not refused; it waits with those behind it, and no more
+        are taken.
+        """
+        self.gate.hold(f"the queues and the index of {self.root} cannot be written: {error}")
+        self._is_behind = True
 
     # --- time goes on -----------------------------------------------------------------------------
 
@@ -324,33 +438,91 @@ class Store:
         flushed = self._flusher.flushed
         self._segments.mark_flushed(flushed)
         waiting = self._waiting
-        while waiting and waiting[0].log_offset + waiting[0].size <= flushed:
-            self._dispatcher.dispatch(waiting.popleft())
+        until = flushed if self._is_flush_sync else self._log.written
+        self._is_behind = False
+        while waiting and waiting[0][0] <= until:
+            try:
+                self._dispatcher.dispatch(waiting[0][1])
+            except (OSError, DiskFullError) as error:
+                self._fall_behind(error)
+                break
+            waiting.popleft()
         written, store_time_ms = self._mark
         if flushed >= written:
             self._checkpoint.physic_timestamp = store_time_ms
             self._mark = (self._log.written, self._log.store_time_ms)
         return flushed
 
-    def tick(self) -> None:
-        """Once a second: write queues to their files, and now and then sync them."""
-        self.advance()
-        self._queues.flush()
-        now_ms = self._clock_ms()
-        if now_ms - self._synced_ms >= _QUEUE_SYNC_INTERVAL_MS:
-            self._synced_ms = now_ms
-            self._sync_derived()
+    def tick(self) -> bool:
+        """Once a second: let queues and index be synced now and then, and remove old files.
 
-    def _sync_derived(self) -> None:
-        """Sync queues and index, and say in the checkpoint how far they are."""
+        True if there is more to do than one turn should take: call it again as soon as whatever
+        else waits was done. A full disk stops nothing but new messages: what found no room is kept
+        and tried again.
+        """
+        assert self._derived is not None, "the store is not open"
+        assert self._worker is not None
+        assert self._flusher is not None
+        now_ms = self._clock_ms()
+        self.gate.retry()
+        self.advance()
+        has_more = False
+        try:
+            if self._is_sync_due(now_ms):
+                self._derived.begin(self._take_marks(), now_ms)
+            has_more = self._derived.step()
+            self.retention.units_end = self._derived.synced_end
+        except DiskFullError as error:
+            self.gate.hold(str(error))
+        except OSError as error:
+            self._flusher.fail(error)
+        self._segments.prepare_ahead(self._worker)
+        self.retention.step(now_ms)
+        return has_more
+
+    def _is_sync_due(self, now_ms: int) -> bool:
+        """Now and then, and before files of the log go whatever their age."""
+        assert self._derived is not None
+        assert self._flusher is not None
+        if self._is_behind or not self._derived.is_idle or self._flusher.failure is not None:
+            return False
+        is_due = self._derived.is_due(now_ms, self._log.written)
+        return is_due or self.retention.is_urgent(now_ms)
+
+    def _sync_derived(self) -> bool:
+        """Sync everything now, at the end; False if that failed, and this is no clean stop."""
+        assert self._derived is not None
+        assert self._flusher is not None
+        try:
+            self._derived.finish(self._take_marks(is_clean=True))
+        except DiskFullError:  # the next start then reads the log, as after a crash
+            return False
+        except OSError as error:
+            self._flusher.fail(error)
+            return False
+        return True
+
+    def _run_elsewhere(self, work: Callable[[], None]) -> bool:
+        """Let the worker do what blocks; False if it has too much to do already."""
+        assert self._worker is not None, "the store is not open"
+        return self._worker.submit(work) is not None
+
+    def _take_marks(self, *, is_clean: bool = False) -> Marks:
+        """How far everything is now; true of the disk once queues and index are synced."""
+        waiting = self._waiting
+        return Marks(
+            self._segments.flushed,
+            waiting[0][1].log_offset if waiting else self._log.written,
+            *self._queues.count(),
+            crc_from=self._crc_from,
+            index_mark=self._index.mark() if self._index is not None else None,
+            is_clean=is_clean,
+        )
+
+    def _save_checkpoint(self, marks: Marks) -> None:
         checkpoint = self._checkpoint
-        # Whatever was stored by then is on the disk in the log, and so are its units from here on.
-        logics_timestamp = checkpoint.physic_timestamp
-        self._queues.flush()
-        self._queues.sync()
-        if self._index is not None:
-            checkpoint.index_timestamp = self._index.sync()
-        checkpoint.logics_timestamp = logics_timestamp
+        checkpoint.marks = marks
+        checkpoint.logics_physical_offset = min(marks.derived, marks.flushed)
         save_checkpoint(self._files, self.root / "checkpoint", checkpoint)
 
     def _tell_flushed(self, offset: int) -> None:
@@ -416,6 +588,8 @@ class Store:
         return queue.offset_by_time(timestamp_ms, boundary, self._store_time_of)
 
     def _store_time_of(self, log_offset: int) -> int:
+        if log_offset < self._log.min_offset:
+            return -1  # gone, and its queue has not followed yet
         segment = self._segments.find(log_offset)
         return peek_store_time_ms(self._segments.view(segment), log_offset - segment.start)
 

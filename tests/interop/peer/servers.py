@@ -21,6 +21,7 @@ _SMALL_STORE: Final = {
     "mappedFileSizeConsumeQueue": "60000",
     "maxHashSlotNum": "10000",
     "maxIndexNum": "40000",
+    "timerWheelEnable": "false",  # an idle broker would sync its 40 MB wheel all the time
 }
 
 

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from golden.record.vectors import load
 from roketto.protocol.batch import BatchItem, decode_batch, encode_batch
+from roketto.protocol.crc import CRC_PROPERTY_BYTES
 from roketto.protocol.errors import RecordError
+from roketto.protocol.limits import PROPERTIES_BYTES_MAX
 from roketto.protocol.record import Record, decode_records, encode_record
 from roketto.protocol.sysflags import HOST_BITS
-from roketto.store.batch_records import encode_batch_records, encode_batch_with_crc
+from roketto.store.batch_records import encode_batch_records
 
 hosts = st.binary(min_size=8, max_size=8) | st.binary(min_size=20, max_size=20)
 ints = st.integers(-(2**31), 2**31 - 1)
@@ -66,7 +68,7 @@ def test_records_are_those_of_the_record_codec(batch: Record, as_view: bool) -> 
 def test_records_with_crc_property_are_those_of_the_record_codec(batch: Record) -> None:
     """The slow way gives the same sizes and properties as the fast one."""
     expected = one_by_one(batch, append_crc=True)
-    encoded = encode_batch_with_crc(batch, 7, 1_000, 99)
+    encoded = encode_batch_records(batch, 7, 1_000, 99, append_crc=True)
     assert encoded.data == b"".join(expected)
     assert encoded.sizes == [len(data) for data in expected]
     assert encoded.properties == [item.properties_raw for item in decode_batch(batch.body)]
@@ -127,14 +129,23 @@ def test_a_number_that_fits_no_field_is_refused() -> None:
             encode_batch_records(record, queue_offset, 0, 1)
 
 
+def test_properties_that_leave_no_room_for_the_checksum_are_refused() -> None:
+    longest = bytes(PROPERTIES_BYTES_MAX - CRC_PROPERTY_BYTES - 1) + b"\x02"
+    batch = Record("T", encode_batch([BatchItem(b"one", longest)]))
+    assert decode_records(encode_batch_records(batch, 0, 0, 1, True).data, strict=True)
+    batch.body = encode_batch([BatchItem(b"one", longest + b"\x02")])
+    with pytest.raises(RecordError, match="properties of 32768 bytes with their checksum"):
+        encode_batch_records(batch, 0, 0, 1, True)
+
+
 @pytest.mark.parametrize("which", ["born_host", "store_host"])
 def test_a_host_of_any_other_length_is_refused(which: str) -> None:
     """It would be padded, and the record behind it would lie elsewhere."""
     batch = Record("T", encode_batch([BatchItem(b"one")]))
     setattr(batch, which, b"12345")
-    for encode in (encode_batch_records, encode_batch_with_crc):
+    for append_crc in (False, True):
         with pytest.raises(RecordError, match="a host of 5 bytes"):
-            encode(batch, 0, 0, 1)
+            encode_batch_records(batch, 0, 0, 1, append_crc)
 
 
 def test_the_poison_of_a_forged_host_bit_has_no_effect() -> None:

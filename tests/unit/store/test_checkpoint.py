@@ -1,6 +1,7 @@
 """The checkpoint is Java's file, survives a crash as a whole, and never believes garbage."""
 
 import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from hypothesis import strategies as st
 
 from roketto.store.checkpoint import (
     CHECKPOINT_BYTES,
+    NO_FILES,
     Checkpoint,
-    QueueCount,
+    IndexMark,
+    Marks,
     load_checkpoint,
     save_checkpoint,
 )
@@ -124,16 +127,49 @@ def test_power_loss_during_a_save_leaves_the_old_or_the_new_checkpoint() -> None
     assert lost > 0
 
 
-def test_the_count_of_queues_survives_and_java_does_not_see_it(tmp_path: Path) -> None:
-    """Behind what Java reads and writes, and only after a clean stop."""
+MARKS = Marks(900, 800, 4, 56, 100, IndexMark("20261116093000123", bytes(range(40)), 3))
+NO_INDEX = Marks(900, 800, 4, 56, is_clean=True)
+NO_KEYS = Marks(0, 0, 0, 0, 0, NO_FILES)
+
+
+@pytest.mark.parametrize("marks", [MARKS, NO_INDEX, NO_KEYS])
+def test_the_marks_survive_and_java_does_not_see_them(tmp_path: Path, marks: Marks) -> None:
+    """Behind what Java reads and writes, with all that may be missing of them."""
     path = tmp_path / "checkpoint"
-    counted = QueueCount(123, 4, 56)
-    save_checkpoint(Files(), path, Checkpoint(7, 8, 9, counted=counted))
-    assert load_checkpoint(Files(), path, 1_000) == Checkpoint(7, 8, 9, counted=counted)
+    checkpoint = Checkpoint(7, 8, 9, 10, 11, 12, marks=marks)
+    save_checkpoint(Files(), path, checkpoint)
+    assert load_checkpoint(Files(), path, 1_000) == checkpoint
     content = path.read_bytes()
     assert len(content) == CHECKPOINT_BYTES
     assert content[48:64] == bytes(16)
-    path.write_bytes(content[:90])
-    assert load_checkpoint(Files(), path, 1_000).counted == QueueCount(123, 4, 0)
-    path.write_bytes(content[:64] + b"OTHER..." + content[72:])
-    assert load_checkpoint(Files(), path, 1_000).counted is None
+
+
+def test_every_flipped_bit_of_the_marks_is_noticed(tmp_path: Path) -> None:
+    """A checkpoint that was torn must not send recovery behind what it has to read."""
+    path = tmp_path / "checkpoint"
+    save_checkpoint(Files(), path, Checkpoint(7, 8, 9, marks=MARKS))
+    content = path.read_bytes()
+    for bit in range(64 * 8, 228 * 8):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        assert load_checkpoint(Files(), path, 1_000).marks is None, bit
+    for size in range(228):
+        path.write_bytes(content[:size])
+        assert load_checkpoint(Files(), path, 1_000).marks is None, size
+
+
+@pytest.mark.parametrize("field", range(6))
+def test_marks_do_not_count_once_java_has_changed_a_field(tmp_path: Path, field: int) -> None:
+    """A Java broker leaves our bytes as they are, and they are no longer true then."""
+    path = tmp_path / "checkpoint"
+    save_checkpoint(Files(), path, Checkpoint(7, 8, 9, 10, 11, 12, marks=MARKS))
+    content = bytearray(path.read_bytes())
+    content[field * 8 + 7] += 1
+    path.write_bytes(content)
+    assert load_checkpoint(Files(), path, 1_000).marks is None
+    content[field * 8 + 7] -= 1
+    content[64:72] = b"ROKETTO9"
+    content[224:228] = zlib.crc32(content[64:224]).to_bytes(4)
+    path.write_bytes(content)
+    assert load_checkpoint(Files(), path, 1_000).marks is None

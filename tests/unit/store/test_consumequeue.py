@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 from roketto.store import consumequeue as consumequeue_module
 from roketto.store.consumequeue import (
     FILE_BYTES,
+    TAIL_BYTES_MAX,
     UNIT_BYTES,
     Boundary,
     ConsumeQueue,
+    Ledger,
     QueueMismatchError,
     Unit,
-    merge_adjacent,
     scan,
 )
-from roketto.store.errors import CorruptStoreError, FileSizeError
+from roketto.store.errors import CorruptStoreError, DiskFullError, FileSizeError
 from roketto.store.files import Files
 
 GOLDEN: Any = json.loads(
@@ -90,7 +91,9 @@ def test_javas_files_open_expire_and_end_as_in_java(tmp_path: Path, row: Any) ->
     directory.mkdir(parents=True)
     for name, content in row["files"].items():
         (directory / name).write_bytes(bytes.fromhex(content))
-    opened = Opened(tmp_path, log_min_offset=0)
+    # Units that begin with a file can only follow on others, which have gone with the log.
+    log_min_offset = row["appends"][0][0] if row["name"] == "atFileStart" else 0
+    opened = Opened(tmp_path, log_min_offset=log_min_offset)
     assert list(opened.state()) == row["state"]
     assert opened.queue.rebuild_from is None
     for step in row["expired"]:
@@ -149,11 +152,38 @@ def test_a_queue_that_starts_late_has_no_readable_filler(tmp_path: Path) -> None
 
 
 def test_a_queue_enters_itself_as_dirty_once_it_has_units(tmp_path: Path) -> None:
-    dirty: dict[ConsumeQueue, None] = {}
-    queue = ConsumeQueue(Files(), tmp_path, SMALL, dirty)
-    assert not dirty
+    ledger = Ledger()
+    queue = ConsumeQueue(Files(), tmp_path / "0", SMALL, ledger)
+    queue.flush()
+    assert not ledger.dirty
+    assert not ledger.unsynced
     queue.append(0, SIZE, 0, 0)
-    assert list(dirty) == [queue]
+    assert list(ledger.dirty) == [queue]
+    queue.flush()
+    queue.append(100, SIZE, 0, 1)
+    queue.flush()
+    assert ledger.unsynced == {queue: 0}
+
+
+def test_a_run_of_units_is_the_same_as_one_by_one(tmp_path: Path) -> None:
+    one_by_one, run = Opened(tmp_path / "a").fill(0, 45), Opened(tmp_path / "b")
+    for start, stop in ((0, 3), (3, 4), (4, 45)):
+        codes = [n % 3 for n in range(start, stop)]
+        run.queue.append_run(start * SIZE, [SIZE] * (stop - start), codes, start)
+    assert run.state() == one_by_one.state()
+    assert run.queue.read(0, 100) == one_by_one.queue.read(0, 100)
+    with pytest.raises(QueueMismatchError):
+        run.queue.append_run(46 * SIZE, [SIZE], [0], 46)
+
+
+def test_a_long_tail_of_runs_is_written_without_being_asked(tmp_path: Path) -> None:
+    opened = Opened(tmp_path)
+    count = TAIL_BYTES_MAX // UNIT_BYTES + 1
+    opened.queue.append_run(0, [SIZE] * count, [0] * count, 0)
+    assert opened.queue in opened.queue._ledger.dirty
+    assert not opened.names()
+    opened.queue.append_run(count * SIZE, [SIZE], [0], count)
+    assert len(opened.names()) == -(-count // 10)
 
 
 def test_a_long_tail_is_written_without_being_asked(tmp_path: Path) -> None:
@@ -171,8 +201,8 @@ def test_units_that_could_not_be_written_stay_in_memory(
     write_at = Files.write_at
     failing = [True]
 
-    def write(files: Files, path: Path, offset: int, data: bytes) -> None:
-        if failing[0] and path == opened.path(10):
+    def write(files: Files, path: str, offset: int, data: bytes) -> None:
+        if failing[0] and path == str(opened.path(10)):
             raise OSError("broken disk")
         write_at(files, path, offset, data)
 
@@ -188,36 +218,68 @@ def test_units_that_could_not_be_written_stay_in_memory(
 def test_a_start_that_could_not_be_written_can_be_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = Opened(tmp_path)
+    opened = Opened(tmp_path).fill(27, 29)
     with monkeypatch.context() as patch:
         patch.setattr(Files, "write_at", lambda *_: (_ for _ in ()).throw(OSError("broken disk")))
         with pytest.raises(OSError, match="broken disk"):
-            opened.queue.append(2700, SIZE, 0, 27)
-    assert opened.state() == (0, 0, -1)
-    opened.fill(27, 29).queue.flush()
-    assert Opened(tmp_path, 0).offsets() == [27, 28]
+            opened.queue.flush()
+    assert opened.offsets() == [27, 28]
+    opened.fill(29, 30).queue.flush()
+    assert Opened(tmp_path, 0).offsets() == [27, 28, 29]
+
+
+@pytest.mark.parametrize("error", [OSError("broken disk"), DiskFullError("no room")])
+def test_a_disk_that_takes_nothing_does_not_lose_a_unit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The message is in the log by then: its unit stays in memory, whoever flushes hears of it."""
+    refused = []
+
+    def refuse(*_: object) -> None:
+        refused.append(error)
+        raise error
+
+    queue = ConsumeQueue(Files(), tmp_path / "0")
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "write_at", refuse)
+        for n in range(3300):
+            assert queue.append(n * SIZE, SIZE, 0, n)
+        with pytest.raises(type(error)):
+            queue.flush()
+    assert len(refused) > 1
+    queue.flush()
+    assert [unit[0] for unit in scan(queue.read(0, 3300), None)] == [n * SIZE for n in range(3300)]
 
 
 # --- syncing --------------------------------------------------------------------------------------
 
 
-def test_a_sync_covers_the_files_written_since_the_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced: list[str] = []
-    monkeypatch.setattr(Files, "sync", lambda _, path: synced.append(path.name[-3:]))
-    monkeypatch.setattr(Files, "sync_directory", lambda _, path: synced.append(path.name))
-    opened = flushed(tmp_path, 0, 15)
-    synced.clear()
-    opened.queue.sync()
-    assert synced == ["000", "0", "200", "0"]
-    opened.queue.sync()
-    opened.fill(15, 22)
-    opened.queue.sync()
-    assert len(synced) == 4
+def test_a_sync_covers_the_files_written_since_the_last(tmp_path: Path) -> None:
+    """The ledger has the place from which on it is not synced; a new file needs its directory."""
+    opened = Opened(tmp_path)
+    ledger = opened.queue._ledger
+
+    def take() -> tuple[list[int], bool]:
+        position = ledger.unsynced.pop(opened.queue)
+        paths, has_new = opened.queue.changed_files(position)
+        return [int(Path(path).name) // UNIT_BYTES for path in paths], has_new
+
+    opened.fill(0, 15).queue.flush()
+    assert take() == ([0, 10], True)
+    opened.fill(15, 18)
+    assert not ledger.unsynced
     opened.queue.flush()
-    opened.queue.sync()
-    assert synced[4:] == ["200", "400", "0"]
+    assert take() == ([10], False)
+    opened.fill(18, 19).queue.flush()
+    opened.fill(19, 22).queue.flush()
+    assert take() == ([10, 20], True)
+    assert opened.queue.directories() == (str(tmp_path / "T" / "0"), str(tmp_path / "T"))
+
+
+def test_the_first_file_of_a_queue_that_starts_late_is_a_new_one(tmp_path: Path) -> None:
+    opened = flushed(tmp_path, 27, 29)
+    position = opened.queue._ledger.unsynced[opened.queue]
+    assert opened.queue.changed_files(position) == ([str(opened.path(20))], True)
 
 
 # --- time -----------------------------------------------------------------------------------------
@@ -269,7 +331,7 @@ def test_files_below_the_log_go_but_never_the_last(tmp_path: Path) -> None:
     assert opened.queue.delete_files_below(10**6) == 2
     assert opened.names() == [30]
     assert opened.state() == (40, 40, 4000)
-    opened.queue.sync()
+    assert opened.queue.changed_files(0) == ([str(opened.path(30))], True)
     again = Opened(tmp_path, log_min_offset=10**6)
     assert again.state() == (40, 40, 4000)
     assert again.queue.append(10**6, SIZE, 0, 40) is True
@@ -293,6 +355,36 @@ def test_a_queue_is_found_as_it_was_flushed(tmp_path: Path, count: int) -> None:
     assert opened.state() == (0, count, count * SIZE or -1)
     assert opened.queue.rebuild_from is None
     assert opened.fill(count, count + 12).offsets() == list(range(count + 12))
+
+
+@pytest.mark.parametrize("far", [6, 9, 250_000])
+def test_what_a_crash_left_behind_the_synced_units_is_erased(tmp_path: Path, far: int) -> None:
+    """Near the end or far from it, where the file is a hole in between; the rest stays."""
+    queue = ConsumeQueue(Files(), tmp_path / "0")
+    for n in range(8):
+        queue.append(n * SIZE, SIZE, 0, n)
+    queue.flush()
+    path = tmp_path / "0" / ("0" * 20)
+    with path.open("r+b") as file:
+        file.seek(far * UNIT_BYTES)
+        file.write(struct.pack(">qiq", 600, SIZE, 0))
+    again = ConsumeQueue(Files(), tmp_path / "0")
+    again.recover(0, log_synced=500)
+    assert (again.queue_offset_max, again.log_offset_max) == (5, 500)
+    again.truncate(500)
+    assert path.read_bytes().rstrip(b"\0") == b"".join(
+        struct.pack(">qiq", n * SIZE, SIZE, 0) for n in range(5)
+    ).rstrip(b"\0")
+    assert path.stat().st_size == FILE_BYTES
+    assert again._ledger.unsynced == {again: 5 * UNIT_BYTES}
+
+
+def test_a_unit_behind_the_end_of_a_short_queue_is_damage(tmp_path: Path) -> None:
+    opened = flushed(tmp_path, 0, 3)
+    content = bytearray(opened.path(0).read_bytes())
+    content[100:120] = content[40:60]
+    opened.path(0).write_bytes(content)
+    assert Opened(tmp_path, log_min_offset=0).queue.rebuild_from == 0
 
 
 def test_an_empty_last_file_is_no_damage(tmp_path: Path) -> None:
@@ -484,14 +576,51 @@ def test_a_scan_finds_every_unit_with_a_wanted_code(
     assert scan(raw, codes) == expected
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(1, 50)), max_size=30))
-def test_merged_ranges_cover_the_records_and_nothing_else(steps: list[tuple[bool, int]]) -> None:
-    units, log_offset = [], 0
-    for n, (has_gap, size) in enumerate(steps):
-        log_offset += 7 * has_gap
-        units.append((log_offset, size, 0, n))
-        log_offset += size
-    merged = merge_adjacent(units)
-    covered = [at for start, size in merged for at in range(start, start + size)]
-    assert covered == [at for start, size, _, _ in units for at in range(start, start + size)]
-    assert len(merged) == len([n for n, (gap, _) in enumerate(steps) if gap or n == 0])
+# --- after a crash, with a mark -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [3, 10, 25, 45])
+@pytest.mark.parametrize("synced", [0, 3, 10, 20, 24])
+@pytest.mark.parametrize("garbage", [False, True])
+def test_units_behind_the_synced_ones_do_not_count(
+    tmp_path: Path, count: int, synced: int, garbage: bool
+) -> None:
+    """Whatever a crash has left of them, in the same file and in newer ones."""
+    synced = min(synced, count)
+    opened = flushed(tmp_path, 0, count)
+    if garbage:
+        for unit in range(synced, count):
+            path = opened.path(unit - unit % 10)
+            content = bytearray(path.read_bytes())
+            at = unit % 10 * UNIT_BYTES
+            content[at : at + UNIT_BYTES] = b"\xee" * UNIT_BYTES if unit % 2 else bytes(UNIT_BYTES)
+            path.write_bytes(content)
+    again = Opened(tmp_path)
+    again.queue.recover(0, synced * SIZE)
+    again.queue.truncate(synced * SIZE)
+    assert again.queue.rebuild_from is None
+    assert again.offsets() == list(range(synced))
+    again.fill(synced, count)
+    again.queue.flush()
+    last = Opened(tmp_path, log_min_offset=0)
+    assert last.offsets() == list(range(count))
+    assert last.queue.rebuild_from is None
+
+
+def test_a_queue_whose_first_file_is_gone_is_rebuilt(tmp_path: Path) -> None:
+    """Units that begin with a file follow on others; the log still has their messages."""
+    opened = flushed(tmp_path, 0, 25)
+    opened.path(0).unlink()
+    assert Opened(tmp_path, log_min_offset=0).queue.rebuild_from == 0
+    assert Opened(tmp_path, log_min_offset=10 * SIZE).state() == (10, 25, 2500)
+
+
+def test_units_that_are_written_again_are_synced_again(tmp_path: Path) -> None:
+    """A cut that leads back before what waits for a sync makes more wait for it."""
+    opened = flushed(tmp_path, 0, 25)
+    ledger = opened.queue._ledger
+    ledger.unsynced[opened.queue] = 20 * UNIT_BYTES
+    opened.queue.truncate(0)
+    opened.fill(0, 25)
+    opened.queue.flush()
+    assert ledger.unsynced[opened.queue] == 0

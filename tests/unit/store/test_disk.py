@@ -1,5 +1,6 @@
 """The real disk makes the right system calls, also on platforms that lack some of them."""
 
+import doctest
 import errno
 import fcntl
 import mmap
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from roketto.store import disk as disk_module
-from roketto.store.disk import Disk, Found, Usage
+from roketto.store.disk import Disk, Found, Usage, find_syncfs
 
 TAKE_LOCK = """
 import sys
@@ -117,6 +118,33 @@ def test_other_systems_sync_with_fsync(descriptor: int, monkeypatch: pytest.Monk
     os.close(descriptor)
 
 
+def test_the_examples_in_the_module_are_true() -> None:
+    """Which kernels can be trusted with a whole file system."""
+    assert doctest.testmod(disk_module).failed == 0
+    assert find_syncfs("linux", "rolling") is None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the call is Linux's")
+def test_linux_syncs_a_whole_file_system(tmp_path: Path) -> None:
+    """And tells an error by its number."""
+    assert find_syncfs("linux", "6.1.0-13-amd64") is not None
+    disk = Disk()
+    descriptor = disk.open_directory(tmp_path)
+    assert disk.sync_file_system(descriptor)
+    disk.close(descriptor)
+    with pytest.raises(OSError, match="Bad file descriptor") as caught:
+        disk.sync_file_system(descriptor)
+    assert caught.value.errno == errno.EBADF
+
+
+def test_other_systems_say_that_they_cannot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks then syncs file by file."""
+    monkeypatch.setattr(disk_module, "_SYNCFS", None)
+    assert not Disk().sync_file_system(-1)
+
+
 def test_a_read_only_mapping_refuses_writes(descriptor: int) -> None:
     """And sees what is written to the file."""
     disk = Disk()
@@ -160,10 +188,13 @@ def test_usage_counts_like_df(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert Disk().usage(tmp_path) == Usage(900 * 1024, 200 * 1024)
 
 
-def test_a_file_system_of_no_size_is_full() -> None:
-    """Some virtual ones have none."""
-    assert Usage(0, 0).used_ratio == 1.0
-    assert Usage(100, 25).used_ratio == 0.75
+def test_use_is_told_in_whole_percent_rounded_up() -> None:
+    """As Java counts; some virtual file systems have no size, and nothing is known of them."""
+    assert Usage(0, 0).used_percent == 0
+    assert Usage(100, 25).used_percent == 75
+    assert [Usage(1000, free).used_percent for free in (0, 1, 99, 100, 1000)] == [
+        100, 100, 91, 90, 0,
+    ]  # fmt: skip
 
 
 def test_locking_twice_in_one_process_is_refused_and_keeps_the_first_lock(
@@ -220,3 +251,42 @@ def test_a_lock_of_another_process_is_seen(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(fcntl, "lockf", fail)
     assert Disk().lock(tmp_path / "lock") is None
+
+
+def test_only_what_was_written_counts_as_data(tmp_path: Path) -> None:
+    """Neither holes nor space that was reserved: recovery does not read a gigabyte for nothing."""
+    disk = Disk()
+    opened = disk.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    size = 1 << 24
+    disk.set_length(opened, size)
+    disk.reserve(opened, size)
+    disk.write(opened, memoryview(b"data"), 1 << 20)
+    spans = disk.data_spans(opened, 0, size)
+    assert any(begin <= 1 << 20 < end for begin, end in spans)
+    assert all(0 <= begin < end <= size for begin, end in spans)
+    assert disk.data_spans(opened, 100, 100) == []
+    inside = disk.data_spans(opened, (1 << 20) + 1, (1 << 20) + 3)
+    assert inside == [((1 << 20) + 1, (1 << 20) + 3)]
+    disk.close(opened)
+
+
+def test_where_the_system_knows_no_holes_all_is_data(
+    descriptor: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some file systems refuse the question; other errors are told."""
+    disk = Disk()
+    disk.set_length(descriptor, 1_000)
+    answers = {"error": errno.EINVAL}
+
+    def refuse(_: int, offset: int, how: int) -> int:
+        raise OSError(answers["error"], "planted")
+
+    monkeypatch.setattr(os, "lseek", refuse)
+    assert disk.data_spans(descriptor, 10, 900) == [(10, 900)]
+    answers["error"] = errno.ENXIO
+    assert disk.data_spans(descriptor, 10, 900) == []
+    answers["error"] = errno.EIO
+    with pytest.raises(OSError, match="planted"):
+        disk.data_spans(descriptor, 10, 900)
+    monkeypatch.setattr(os, "lseek", lambda _, offset, how: 5_000)
+    assert disk.data_spans(descriptor, 10, 900) == []

@@ -18,7 +18,7 @@ from roketto.protocol.sysflags import (
 from roketto.protocol.tags import tag_code
 from roketto.store import dispatch
 from roketto.store.commitlog import CommitLog
-from roketto.store.dispatch import Arrival, Dispatcher, Stored, read_stored
+from roketto.store.dispatch import Arrival, Dispatcher, Stored, StoredBatch, read_facts, read_stored
 from roketto.store.files import Files
 from roketto.store.index import Index
 from roketto.store.queues import Queues
@@ -96,6 +96,41 @@ def test_an_arrival_is_announced_once(rig: Rig) -> None:
     assert len(rig.units()) == 1
 
 
+@pytest.mark.parametrize("with_index", [True, False])
+def test_a_batch_is_dispatched_as_its_messages_one_by_one(tmp_path: Path, with_index: bool) -> None:
+    together, apart = (Rig(tmp_path / name, with_index=with_index) for name in "ab")
+    for topic in ("T", SCHEDULE_TOPIC):
+        stored = []
+        for number in range(3):
+            tag, unique_key = f"t{number}", f"u{number}"
+            one, other = (
+                each.append(number, topic, TAGS=tag, UNIQ_KEY=unique_key, KEYS="x y", DELAY="2")
+                for each in (together, apart)
+            )
+            stored.append(one)
+            apart.dispatcher.dispatch(other)
+        together.dispatcher.dispatch(
+            StoredBatch(
+                topic, 0, 0, stored[0].log_offset, [each.size for each in stored],
+                stored[0].store_time_ms, [each.properties_raw for each in stored],
+            )
+        )  # fmt: skip
+        assert together.units(topic) == apart.units(topic)
+        assert len(together.units(topic)) == 3
+    assert together.arrivals == apart.arrivals
+    if with_index:
+        assert together.find("x") == apart.find("x")
+        assert len(together.find("u1")) == 1
+    together.dispatcher.on_arrival = None
+    together.dispatcher.dispatch(StoredBatch("U", 0, 0, 10**6, [100], NOW_MS, [b""]))
+    assert together.units("U") == [(10**6, 100, 0)]
+
+
+def test_properties_without_a_value_or_a_name_are_passed_over() -> None:
+    assert read_facts(b"") == (None, None, None)
+    assert read_facts(b"TAGS\x01a\x02TAGS\x01\x02KEYS\x02\x01\x02xTAGS\x01no") == ("a", None, None)
+
+
 def test_nobody_has_to_listen(rig: Rig) -> None:
     """Recovery dispatches before there is a broker."""
     rig.dispatcher.on_arrival = None
@@ -128,6 +163,11 @@ def test_a_delayed_message_carries_its_time(rig: Rig, level: str, code: int) -> 
     """In the queue of its level the tags code is the time at which it is due."""
     rig.dispatcher.dispatch(rig.append(0, SCHEDULE_TOPIC, DELAY=level, TAGS="TagA"))
     assert [unit[2] for unit in rig.units(SCHEDULE_TOPIC)] == [code]
+
+
+def test_a_message_without_a_level_among_the_delayed_has_its_tag(rig: Rig) -> None:
+    rig.dispatcher.dispatch(rig.append(0, SCHEDULE_TOPIC, TAGS="a"))
+    assert rig.units(SCHEDULE_TOPIC)[0][2] == tag_code("a")
 
 
 def test_a_delay_without_a_table_of_levels_is_a_second(tmp_path: Path) -> None:

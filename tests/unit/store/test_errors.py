@@ -23,6 +23,7 @@ def test_a_corrupt_store_is_named_with_file_offset_and_reason() -> None:
         errors.FileSizeError,
         errors.StoreLockedError,
         errors.StoreReadOnlyError,
+        errors.TableFullError,
     ],
 )
 def test_every_error_is_a_store_error(kind: type[Exception]) -> None:

@@ -135,6 +135,19 @@ def test_a_failed_sync_is_final(rig: Rig) -> None:
     assert rig.flusher.flushed == 0
 
 
+def test_a_failure_of_somebody_else_is_as_final(rig: Rig) -> None:
+    """The queues of the same disk could not be synced; the first reason stays, and is told once."""
+    first, second = OSError(5, "first"), OSError(5, "second")
+    rig.flusher.fail(first)
+    rig.flusher.fail(second)
+    rig.log.written = 100
+    rig.flusher.request()
+    assert rig.stop()
+    assert rig.watcher.failures == [first]
+    assert rig.flusher.failure is first
+    assert rig.log.synced == []
+
+
 def test_enough_dirty_pages_are_synced_at_the_interval() -> None:
     """Nobody asked; four pages are reason enough, three are not."""
     settings = FlushSettings(interval_ms=1, pages_least=4, thorough_interval_ms=3_600_000)

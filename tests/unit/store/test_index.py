@@ -85,11 +85,11 @@ def test_the_hash_without_a_positive_counterpart_is_zero() -> None:
 
 
 def test_remembered_key_beginnings_stay_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "_PREFIXES_MAX", 3)
+    monkeypatch.setattr(index_module, "_HEADS_MAX", 3)
     index = new_index(Path())
     for n in range(20):
         assert index.key_hash(f"t{n}", "k") == abs(java_hash(f"t{n}#k"))
-        assert len(index._prefixes) <= 3
+        assert len(index._heads) <= 3
 
 
 def test_each_key_finds_the_message_and_blanks_make_none(tmp_path: Path) -> None:
@@ -98,6 +98,15 @@ def test_each_key_finds_the_message_and_blanks_make_none(tmp_path: Path) -> None
     index.put("T", None, None, 200, T0)
     index.put("T", "", "", 300, T0)
     assert [query(index, key) for key in ("u", "a", "b", "")] == [[100], [100], [100], []]
+    index.close()
+
+
+def test_keys_that_do_not_fit_go_on_in_the_next_file(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    keys = [f"k{n}" for n in range(2 * ENTRIES)]
+    index.put("T", "u", " ".join(keys), 100, T0)
+    assert len(index.file_names) == 3
+    assert all(query(index, key) == [100] for key in ("u", *keys))
     index.close()
 
 
@@ -262,6 +271,17 @@ def test_files_below_the_log_go_but_never_the_last(tmp_path: Path) -> None:
     index.close()
 
 
+def test_removing_files_below_the_log_can_be_left_to_somebody_else(tmp_path: Path) -> None:
+    index = filled(tmp_path, 12)
+    names = index.file_names
+    left: list[Path] = []
+    assert index.delete_below(10**9, left.append) == 2
+    assert [path.name for path in left] == names[:2]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert query(index, "k11") == [1100]
+    index.close()
+
+
 def test_a_cleared_index_can_be_rebuilt(tmp_path: Path) -> None:
     index = filled(tmp_path, 12)
     index.clear()
@@ -270,3 +290,82 @@ def test_a_cleared_index_can_be_rebuilt(tmp_path: Path) -> None:
     assert query(index, "k0") == [0]
     assert (tmp_path / index.file_names[0]).stat().st_size == file_bytes(SLOTS, ENTRIES)
     index.close()
+
+
+# --- marks ----------------------------------------------------------------------------------------
+
+
+def contents(index: Index) -> list[bytes]:
+    return [(index.directory / name).read_bytes() for name in index.file_names]
+
+
+def test_an_index_goes_back_to_its_mark_after_a_crash(tmp_path: Path) -> None:
+    """Whatever was put since is taken back: in the file of the mark, and in newer ones."""
+    index = filled(tmp_path, 8)
+    assert len(index.file_names) == 2
+    before, mark = contents(index), index.mark()
+    for n in range(8, 20):
+        index.put("T", f"k{n}", None, n * 100, T0 + n * 1000)
+    index.close()
+    again = new_index(tmp_path)
+    assert again.load_marked(mark, is_exact=False)
+    assert len(again.file_names) == 2
+    assert [query(again, f"k{n}") for n in range(9)] == [[n * 100] for n in range(8)] + [[]]
+    assert contents(again)[0] == before[0]
+    for n in range(8, 20):
+        again.put("T", f"k{n}", None, n * 100, T0 + n * 1000)
+    assert [query(again, f"k{n}") for n in range(20)] == [[n * 100] for n in range(20)]
+    again.close()
+
+
+def test_an_index_after_a_clean_stop_must_be_as_it_was(tmp_path: Path) -> None:
+    """A header that is another one now belongs to a stale or garbled file."""
+    index = filled(tmp_path, 8)
+    mark = index.mark()
+    index.close()
+    again = new_index(tmp_path)
+    assert again.load_marked(mark, is_exact=True)
+    again.put("T", "more", None, 900, T0 + 9000)
+    again.close()
+    last = new_index(tmp_path)
+    assert not last.load_marked(mark, is_exact=True)
+    assert len(last.file_names) == 1
+    assert last.log_offset_max == 400
+    last.close()
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("kind", ["gone", "short", "stale"])
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_what_is_missing_of_a_marked_index_is_noticed(
+    tmp_path: Path, number: int, kind: str, is_exact: bool
+) -> None:
+    """Files before the damage stay; if one is gone, nobody knows which, and none does."""
+    index = filled(tmp_path, 13)
+    assert len(index.file_names) == 3
+    mark = index.mark()
+    path = tmp_path / index.file_names[number]
+    index.close()
+    if kind == "gone":
+        path.unlink()
+    elif kind == "short":
+        path.write_bytes(b"short")
+    else:
+        path.write_bytes(bytes(file_bytes(SLOTS, ENTRIES)))
+    again = new_index(tmp_path)
+    assert not again.load_marked(mark, is_exact=is_exact)
+    assert len(again.file_names) == (0 if kind == "gone" else number)
+    assert len(list(tmp_path.iterdir())) == len(again.file_names)
+    again.close()
+
+
+def test_an_index_without_files_has_a_mark_too(tmp_path: Path) -> None:
+    """Files that came later are taken back then."""
+    index = new_index(tmp_path)
+    mark = index.mark()
+    assert index.load_marked(mark, is_exact=True)
+    index.put("T", "k", None, 0, T0)
+    index.close()
+    again = new_index(tmp_path)
+    assert again.load_marked(mark, is_exact=False)
+    assert again.file_names == []

@@ -1,10 +1,14 @@
 """A mapped file shares its content, outlives its readers' patience, and syncs what was written."""
 
 import ctypes
+import errno
+import threading
 from pathlib import Path
 
 import pytest
 
+from roketto.store import mappedfile
+from roketto.store.disk import Disk
 from roketto.store.files import Files
 from sim.files import CrashFiles
 
@@ -32,8 +36,28 @@ def test_what_is_synced_in_a_mapped_file_is_in_the_file(tmp_path: Path) -> None:
     again.close()
 
 
+def test_bytes_written_again_are_the_same_and_reach_the_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also those that a failed sync has made the system forget, piece by piece."""
+    monkeypatch.setattr(mappedfile, "_PIECE_BYTES", 700)
+    files = CrashFiles()
+    path = Path("/a")
+    mapped = files.create_mapped(path, 4096)
+    mapped.sync()
+    mapped.view[:3000] = b"x" * 3000
+    files.fail_call(len(files.calls) + 1, OSError(errno.EIO, "broken"))
+    with pytest.raises(OSError, match="broken"):
+        mapped.sync()
+    mapped.sync()
+    assert files.crash(0, keep=0).read(path) == bytes(4096), "the system has given it up"
+    mapped.write_again(0, 3000)
+    mapped.sync()
+    assert files.crash(0, keep=0).read(path) == b"x" * 3000 + bytes(1096)
+
+
 def test_a_reader_keeps_the_memory_of_a_closed_file_and_nothing_else(tmp_path: Path) -> None:
-    """The last view of it unmaps it; closing twice is harmless, syncing then an error."""
+    """The last view of it unmaps it; closing it twice is harmless, and so is a late sync."""
     files = Files()
     before = open_descriptors()
     mapped = files.create_mapped(tmp_path / "0", 4096)
@@ -45,8 +69,7 @@ def test_a_reader_keeps_the_memory_of_a_closed_file_and_nothing_else(tmp_path: P
     assert bytes(held) == b"kept"
     with pytest.raises(ValueError, match="released"):
         mapped.view[0]
-    with pytest.raises(ValueError, match="descriptor"):
-        mapped.sync()
+    mapped.sync()
     held.release()
     assert open_descriptors() == before  # the memory has one, as long as it is mapped
 
@@ -63,6 +86,57 @@ def test_a_view_that_is_in_use_elsewhere_does_not_keep_a_file_from_closing(
     assert array.raw == bytes(4096)
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="maps are listed by Linux only")
+def test_a_file_is_unmapped_when_the_last_reader_lets_go(tmp_path: Path) -> None:
+    """Not when it is closed and removed: what a reader holds is still what was written."""
+    mapped = Files().create_mapped(tmp_path / "segment", 8192)
+    mapped.view[0:4] = b"read"
+    first, second = mapped.view[0:2], mapped.view[0:4][2:]
+
+    def is_mapped() -> bool:
+        return str(tmp_path / "segment") in Path("/proc/self/maps").read_text()
+
+    mapped.close()
+    Files().unlink(tmp_path / "segment")
+    assert bytes(first) + bytes(second) == b"read"
+    first.release()
+    assert is_mapped()
+    second.release()
+    assert not is_mapped()
+
+
+def test_a_file_that_is_closed_while_it_is_synced_stays_open_until_then(tmp_path: Path) -> None:
+    """The sync has the descriptor; nobody waits for it, and it goes when the sync ends."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    class SlowDisk(Disk):
+        def sync_mapped(self, descriptor: int, view: memoryview) -> None:
+            begun.set()
+            assert go_on.wait(10)
+            super().sync_mapped(descriptor, view)
+
+    before = open_descriptors()
+    mapped = Files(disk=SlowDisk()).create_mapped(tmp_path / "0", 4096)
+    errors: list[OSError] = []
+
+    def sync() -> None:
+        try:
+            mapped.sync()
+        except OSError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=sync)
+    thread.start()
+    assert begun.wait(10)
+    mapped.close()
+    assert mapped.view[0] == 0
+    assert open_descriptors() > before
+    go_on.set()
+    thread.join()
+    assert errors == []
+    assert open_descriptors() == before
+
+
 def test_only_what_was_synced_survives_power_loss() -> None:
     """What was written through the view after the sync is gone."""
     files = CrashFiles()
@@ -73,4 +147,15 @@ def test_only_what_was_synced_survives_power_loss() -> None:
     after = files.crash(0, keep=0.0)
     assert after.loss.bytes_dropped == 4
     assert after.read_at(Path("/0"), 0, 10) == b"synced\0\0\0\0"
+    mapped.close()
+
+
+def test_a_mapped_file_knows_where_it_may_hold_something() -> None:
+    """From some byte on; the rest is zeros for sure."""
+    files = CrashFiles()
+    mapped = files.create_mapped(Path("/0"), 4_096)
+    assert mapped.data_spans(0) == []
+    mapped.view[1_030] = 1
+    assert mapped.data_spans(0) == [(1_024, 1_536)]
+    assert mapped.data_spans(1_100) == [(1_100, 1_536)]
     mapped.close()

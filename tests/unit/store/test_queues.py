@@ -7,7 +7,8 @@ import pytest
 from roketto.protocol.errors import IllegalNameError
 from roketto.store.consumequeue import UNIT_BYTES, ConsumeQueue
 from roketto.store.files import Files
-from roketto.store.queues import Queues
+from roketto.store.queues import SYNCED_EACH_MAX, Queues
+from sim.files import CrashFiles
 
 SMALL = 10 * UNIT_BYTES
 SIZE = 100
@@ -56,9 +57,9 @@ def test_a_queue_is_looked_into_when_first_asked_for(
     opened: list[str] = []
     recover = ConsumeQueue.recover
 
-    def noted(queue: ConsumeQueue, log_min_offset: int) -> None:
+    def noted(queue: ConsumeQueue, log_min_offset: int, log_synced: int | None) -> None:
         opened.append(queue.directory.name)
-        recover(queue, log_min_offset)
+        recover(queue, log_min_offset, log_synced)
 
     monkeypatch.setattr(ConsumeQueue, "recover", noted)
     queues = loaded(tmp_path, log_min_offset=5150)
@@ -102,11 +103,83 @@ def test_a_flush_and_a_sync_visit_only_what_was_written(
     assert queues.sync() == 3
     assert queues.sync() == 0
     fill(queues, "a", 10, 1, log_offset=20_000)
-    monkeypatch.setattr(ConsumeQueue, "sync", lambda queue: visited.append(queue))
-    visited: list[ConsumeQueue] = []
+    visited: list[str] = []
+    monkeypatch.setattr(Files, "sync", lambda _, path: visited.append(path))
+    monkeypatch.setattr(Files, "sync_directory", lambda _, path: visited.append(path))
     assert queues.flush() == 1
     assert queues.sync() == 1
-    assert visited == [queues.get("a", 10)]
+    assert visited == [str(tmp_path / "consumequeue/a/10" / ("0" * 20))]
+
+
+def test_a_flush_takes_the_queues_that_have_waited_longest(tmp_path: Path) -> None:
+    queues = new_queues(tmp_path)
+    for queue_id in range(5):
+        fill(queues, "a", queue_id, 1, log_offset=queue_id * SIZE)
+    assert queues.flush(2) == 2
+    fill(queues, "a", 0, 1, log_offset=10_000)
+    assert queues.dirty_count == 4
+    assert queues.flush(3) == 3
+    assert [queue._tail != b"" for _, _, queue in queues] == [True, False, False, False, False]
+    assert queues.flush(3) == 1
+    assert queues.dirty_count == 0
+
+
+def many(files: Files, count: int) -> Queues:
+    queues = Queues(files, Path("/store/consumequeue"), SMALL)
+    for queue_id in range(count):
+        fill(queues, "a", queue_id, 12, log_offset=queue_id * 12 * SIZE)
+    queues.flush()
+    return queues
+
+
+def found_units(files: Files) -> dict[tuple[str, int], int]:
+    queues = Queues(files, Path("/store/consumequeue"), SMALL)
+    queues.load(0)
+    return queues.next_offsets()
+
+
+@pytest.mark.parametrize("count", [1, SYNCED_EACH_MAX, SYNCED_EACH_MAX + 1])
+def test_synced_queues_survive_power_loss_however_many_they_are(count: int) -> None:
+    """With their names; many of them take one call. Without the sync the same check fails."""
+    files = CrashFiles()
+    files.make_directory(Path("/store"))
+    queues = many(files, count)
+    expected = {("a", queue_id): 12 for queue_id in range(count)}
+    lost = files.crash(3, keep=0.5)
+    assert lost.loss.total > 0
+    assert found_units(lost) != expected
+    start = len(files.calls)
+    assert queues.sync() == count
+    synced = [call.name for call in files.calls[start:]]
+    assert ("sync_file_system" in synced) == (count > SYNCED_EACH_MAX)
+    assert found_units(files.crash(3, keep=0.0)) == expected
+    files.close()
+    assert files.descriptors_open == 0
+
+
+def test_where_a_file_system_cannot_be_synced_each_file_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = CrashFiles()
+    files.make_directory(Path("/store"))
+    queues = many(files, SYNCED_EACH_MAX + 1)
+    monkeypatch.setattr(files._disk, "sync_file_system", lambda descriptor: False)
+    queues.sync()
+    assert found_units(files.crash(4, keep=0.0)) == queues.next_offsets()
+
+
+@pytest.mark.parametrize("count", [2, SYNCED_EACH_MAX + 1])
+def test_a_sync_that_was_taken_is_not_the_next_ones(tmp_path: Path, count: int) -> None:
+    """What is flushed meanwhile is; a topic that is deleted before it runs is no error."""
+    queues = new_queues(tmp_path)
+    for queue_id in range(count):
+        fill(queues, "a", queue_id, 1)
+    fill(queues, "b", 0, 1)
+    queues.flush()
+    sync = queues.take_sync()
+    fill(queues, "b", 0, 1, log_offset=20_000)
+    queues.flush()
+    queues.delete_topic("a")
+    sync()
+    assert queues.sync() == 1
 
 
 def test_after_a_crash_what_is_found_is_synced_once(tmp_path: Path) -> None:
@@ -115,35 +188,36 @@ def test_after_a_crash_what_is_found_is_synced_once(tmp_path: Path) -> None:
     queues.log_offset_max()
     assert queues.sync() == 3
     assert queues.sync() == 0
+    (tmp_path / "consumequeue" / "empty" / "0").mkdir(parents=True)
+    with_empty = loaded(tmp_path, is_after_crash=True)
+    assert with_empty.count() == (3, 30)
+    assert with_empty.sync() == 3
     clean = loaded(tmp_path)
     clean.log_offset_max()
     assert clean.sync() == 0
 
 
-@pytest.mark.parametrize("step", ["flush", "sync"])
-def test_what_failed_is_visited_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+def test_a_flush_that_failed_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues = new_queues(tmp_path)
     fill(queues, "a", 0, 1)
-    if step == "sync":
-        queues.flush()
 
     def fail(_: ConsumeQueue) -> None:
         raise OSError("broken disk")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ConsumeQueue, step, fail)
+        patch.setattr(ConsumeQueue, "flush", fail)
         with pytest.raises(OSError, match="broken disk"):
-            getattr(queues, step)()
-    assert getattr(queues, step)() == 1
+            queues.flush()
+    assert queues.flush() == 1
 
 
 def test_starts_files_and_ends_follow_the_log(tmp_path: Path) -> None:
     queues = stored(tmp_path)
     queues.correct_min(500)
     assert [queue.queue_offset_min for _, _, queue in queues] == [5, 0, 0]
-    assert queues.delete_files_below(1500) == 1
+    assert [queue.delete_files_below(1500) for queue in queues.follow(1500)] == [1, 0, 0]
     queues.truncate(5100)
     assert queues.next_offsets() == {("a", 0): 25, ("a", 10): 1, ("%RETRY%g", 0): 0}
 
@@ -152,7 +226,7 @@ def test_queues_opened_later_know_where_the_log_begins(tmp_path: Path) -> None:
     stored(tmp_path)
     queues = loaded(tmp_path)
     queues._table["a"][10] = None
-    queues.delete_files_below(5100)
+    queues.follow(5100)  # nobody has come to this queue yet
     queue = queues.get("a", 10)
     assert queue is not None
     assert queue.queue_offset_min == 1

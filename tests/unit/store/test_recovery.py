@@ -1,5 +1,7 @@
 """Whatever a stop or a crash leaves behind: nothing sound is lost, nothing broken is kept."""
 
+import shutil
+import struct
 from collections.abc import Iterator
 from datetime import UTC
 from pathlib import Path
@@ -9,7 +11,7 @@ import pytest
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record
 from roketto.store import recovery
-from roketto.store.checkpoint import Checkpoint
+from roketto.store.checkpoint import Checkpoint, Marks
 from roketto.store.commitlog import CommitLog
 from roketto.store.dispatch import Dispatcher, read_stored
 from roketto.store.errors import CorruptStoreError
@@ -17,8 +19,9 @@ from roketto.store.files import Files
 from roketto.store.index import Index
 from roketto.store.queues import Queues
 from roketto.store.record_check import BLANK_BYTES
-from roketto.store.recovery import Recovered, Recovery
+from roketto.store.recovery import Recovered, Recovery, log_goes_on
 from roketto.store.segments import Segments
+from unit.store.test_record_repair import poisoned
 
 BEGIN_MS = 1_700_000_000_000
 SEGMENT_BYTES = 2_048
@@ -83,7 +86,7 @@ class Rig:
         self.open()
         parts = Recovery(
             self.segments, self.queues, self.index, self.dispatcher,
-            check_crc_property=self.append_crc,
+            crc_from=0 if self.append_crc else None,
         )  # fmt: skip
         damaged = self.with_index and bool(self.damaged_index)
         recovered = parts.run(checkpoint, is_clean=is_clean, is_index_damaged=damaged)
@@ -148,7 +151,8 @@ def test_queues_and_index_are_rebuilt_after_a_kill(rig: Rig) -> None:
     recovered = rig.reopen()
     assert recovered.records == 30
     assert recovered.store_time_ms > BEGIN_MS
-    assert rig.segments.flushed == recovered.read_from == 0
+    assert recovered.read_from == 0
+    assert rig.segments.flushed == recovered.end, "what can be read from now on is safe"
     rig.check(offsets)
 
 
@@ -373,6 +377,30 @@ def test_progress_is_told(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(done <= total == len(rig.segments) * SEGMENT_BYTES for done, total in told)
 
 
+def test_progress_is_told_within_a_long_segment(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gigabyte of small messages takes a while."""
+    monkeypatch.setattr(recovery, "_PROGRESS_BYTES", 500)
+    monkeypatch.setattr(recovery, "_PROGRESS_RECORDS", 2)
+    rig.append(8)
+    assert len(rig.segments) == 1
+    rig.kill()
+    rig.open()
+    told: list[int] = []
+    progress = Recovery(
+        rig.segments, rig.queues, rig.index, rig.dispatcher, lambda done, _: told.append(done)
+    )
+    progress.run(NEVER, is_clean=False)
+    assert len(told) >= 2
+
+
+def test_a_log_without_a_record_opens_as_it_is(rig: Rig) -> None:
+    """Its first file was made, and the broker stopped before the first message."""
+    rig.stop()
+    recovered = rig.reopen(is_clean=True)
+    assert (recovered.end, recovered.records, recovered.cut_bytes) == (0, 0, 0)
+    rig.check([])
+
+
 def test_a_queue_that_points_into_a_record_does_not_cost_the_log_behind_it(rig: Rig) -> None:
     """Reading starts with the segment then, and not between two bytes of a message."""
     offsets = rig.append(20)
@@ -423,3 +451,255 @@ def test_everything_can_be_rebuilt_from_the_log(rig: Rig) -> None:
     rebuilt = parts.rebuild()
     assert (rebuilt.records, rebuilt.read_from) == (30, 0)
     rig.check(offsets)
+
+
+# --- with marks -----------------------------------------------------------------------------------
+
+
+def marked(rig: Rig, *, is_clean: bool = False, flushed: int | None = None) -> Checkpoint:
+    """A checkpoint of now, with everything on the disk."""
+    rig.queues.flush()
+    end = rig.log.max_offset
+    marks = Marks(
+        end if flushed is None else flushed, end, *rig.queues.count(),
+        index_mark=rig.index.mark() if rig.index else None, is_clean=is_clean,
+    )  # fmt: skip
+    return Checkpoint(marks=marks)
+
+
+def reopen_marked(rig: Rig, checkpoint: Checkpoint, *, is_clean: bool = False) -> Recovered:
+    """As a store opens these parts when the marks count."""
+    rig.open()
+    marks = checkpoint.marks
+    assert marks is not None
+    if not is_clean:
+        rig.queues.load(rig.segments.min_offset, is_after_crash=True, log_synced=marks.derived)
+    is_whole = True
+    if rig.index is not None:
+        assert marks.index_mark is not None
+        rig.index.close()
+        is_whole = rig.index.load_marked(marks.index_mark, is_exact=is_clean)
+    recovery = Recovery(rig.segments, rig.queues, rig.index, rig.dispatcher)
+    recovered = recovery.run(checkpoint, is_clean=is_clean, is_index_damaged=not is_whole)
+    rig.next_offset = recovered_offset(rig.queues)
+    return recovered
+
+
+def test_after_a_crash_reading_starts_at_the_mark(rig: Rig) -> None:
+    """Not with the segment: what was synced is not read again."""
+    offsets = rig.append(15)
+    checkpoint = marked(rig)
+    offsets += rig.append(20)
+    rig.kill()
+    recovered = reopen_marked(rig, checkpoint)
+    assert (recovered.read_from, recovered.records) == (offsets[15], 20)
+    rig.check(offsets)
+
+
+def test_after_a_clean_stop_nothing_is_read(rig: Rig) -> None:
+    """Nor after a crash of a store that had nothing to do."""
+    offsets = rig.append(15)
+    checkpoint = marked(rig, is_clean=True)
+    rig.kill()
+    recovered = reopen_marked(rig, checkpoint, is_clean=True)
+    assert (recovered.records, recovered.end) == (0, recovered.read_from)
+    rig.kill()
+    assert reopen_marked(rig, checkpoint) == recovered
+    rig.check(offsets)
+
+
+def test_queues_ahead_of_the_synced_log_are_read_from_its_end(rig: Rig) -> None:
+    """Under ASYNC_FLUSH: what the log has lost, they lose, too."""
+    offsets = rig.append(15)
+    checkpoint = marked(rig, flushed=offsets[8])
+    rig.kill()
+    content = rig.file(0).read_bytes()
+    cut = offsets[10] + 50
+    rig.file(0).write_bytes(content[:cut].ljust(SEGMENT_BYTES, b"\0"))
+    for path in sorted((rig.folder / "commitlog").iterdir())[1:]:
+        path.unlink()
+    recovered = reopen_marked(rig, checkpoint)
+    assert (recovered.read_from, recovered.end) == (offsets[8], offsets[10])
+    rig.check(offsets[:10])
+
+
+def test_a_log_that_ends_at_the_mark_with_its_segment_goes_on(rig: Rig) -> None:
+    """The blank is the last thing that was synced, and the next file was never made."""
+    offsets = rig.append()
+    while len(rig.segments) < 2:
+        offsets += rig.append()
+    rig.queues.flush()
+    rig.kill()
+    rig.file(1).unlink()
+    recovered = rig.reopen()
+    assert recovered.end == SEGMENT_BYTES
+    checkpoint = marked(rig)
+    assert checkpoint.marks is not None
+    assert checkpoint.marks.derived == SEGMENT_BYTES
+    rig.kill()
+    again = reopen_marked(rig, checkpoint)
+    assert (again.read_from, again.records, again.end) == (SEGMENT_BYTES, 0, SEGMENT_BYTES)
+    rig.segments.roll()
+    rig.check(offsets[:-1])
+
+
+def test_a_torn_record_right_at_the_mark_is_cut(rig: Rig) -> None:
+    """The sizes of the records before lead there, so it is the end and not the middle of one."""
+    offsets = rig.append(5)
+    checkpoint = marked(rig)
+    end = rig.log.max_offset
+    rig.append()
+    rig.segments.room[end + 40] ^= 0xFF
+    rig.segments.room[end + 28] ^= 0xFF
+    rig.kill()
+    recovered = reopen_marked(rig, checkpoint)
+    assert (recovered.read_from, recovered.end) == (end, end)
+    assert recovered.cut_bytes > 50
+    rig.check(offsets)
+
+
+@pytest.mark.parametrize("shift", [-60, 7])
+def test_a_mark_inside_a_record_is_not_believed(rig: Rig, shift: int) -> None:
+    """It belongs to another log: the segment is read from its beginning."""
+    offsets = rig.append(5)
+    marks = marked(rig).marks
+    assert marks is not None
+    rig.kill()
+    wrong = Checkpoint(marks=marks._replace(derived=offsets[3] + shift, flushed=offsets[3] + shift))
+    recovered = reopen_marked(rig, wrong)
+    assert (recovered.read_from, recovered.end) == (0, marks.flushed)
+    rig.check(offsets)
+
+
+def test_a_queue_that_the_mark_knows_and_nobody_has_is_rebuilt(rig: Rig) -> None:
+    """Its directory is gone; all of the log is read."""
+    offsets = rig.append(15)
+    checkpoint = marked(rig)
+    rig.kill()
+    shutil.rmtree(rig.folder / "consumequeue")
+    recovered = reopen_marked(rig, checkpoint)
+    assert (recovered.read_from, recovered.records) == (0, 15)
+    rig.check(offsets)
+
+
+def test_an_index_that_lacks_a_file_is_rebuilt(rig: Rig) -> None:
+    """From where the log begins."""
+    offsets = rig.append(15)
+    checkpoint = marked(rig)
+    rig.kill()
+    for path in (rig.folder / "index").iterdir():
+        path.unlink()
+    assert reopen_marked(rig, checkpoint).records == 15
+    rig.check(offsets)
+
+
+def test_damage_before_the_synced_end_is_told_by_its_place(rig: Rig) -> None:
+    """Two messages of one millisecond are not the same to the checkpoint."""
+    offsets = rig.append(3)
+    checkpoint = marked(rig)
+    offsets += rig.append(3)
+    marks = checkpoint.marks
+    assert marks is not None
+    safe = Checkpoint(marks=marks._replace(flushed=rig.log.max_offset))
+    rig.segments.room[offsets[4] + 100] ^= 1
+    rig.kill()
+    with pytest.raises(CorruptStoreError, match="on the disk up to") as caught:
+        reopen_marked(rig, safe)
+    assert caught.value.offset == offsets[4]
+    rig.kill()
+    assert reopen_marked(rig, checkpoint).end == offsets[4]
+    rig.check(offsets[:4])
+
+
+def test_a_log_that_is_shorter_than_it_was_is_an_error(rig: Rig) -> None:
+    """A file is missing at its end, or there is none at all: nothing is cleared for that."""
+    rig.append(40)
+    checkpoint = marked(rig)
+    rig.kill()
+    for path in sorted((rig.folder / "commitlog").iterdir(), reverse=True):
+        path.unlink()
+        with pytest.raises(CorruptStoreError, match="this file is missing") as caught:
+            reopen_marked(rig, checkpoint)
+        assert caught.value.path == path
+        rig.kill()
+    assert list((rig.folder / "consumequeue").rglob("0*"))
+
+
+def test_it_is_known_whether_a_log_goes_on(rig: Rig) -> None:
+    """A record or a blank, in a log that has that place."""
+    offsets = rig.append(40)
+    assert all(log_goes_on(rig.segments, offset) for offset in offsets)
+    for offset in (offsets[3] + 5, rig.log.max_offset, 1 << 40, -1):
+        assert not log_goes_on(rig.segments, offset), offset
+    empty = Segments(Files(), rig.folder / "nothing", SEGMENT_BYTES)
+    assert not log_goes_on(empty, 0)
+
+
+# --- records that are not as they should be -------------------------------------------------------
+
+
+def put(rig: Rig, topic: str, queue_offset: int, queue_id: int = 0) -> None:
+    """Append a record and dispatch it nowhere, as if another broker had written it."""
+    rig.log.append(Record(topic, b"body", queue_id=queue_id), queue_offset)
+
+
+def units(rig: Rig, topic: str = "T") -> list[int]:
+    """The numbers that the messages of a queue say they have."""
+    queue = rig.queues.get(topic, 0)
+    assert queue is not None
+    found = [queue.unit(n) for n in range(queue.queue_offset_min, queue.queue_offset_max)]
+    return [rig.log.record_at(unit.log_offset).queue_offset for unit in found if unit]
+
+
+def test_a_record_without_a_legal_queue_is_left_in_the_log(rig: Rig) -> None:
+    """No directory is made for it, and what follows it is not lost."""
+    for topic, queue_id in (("../../x", 0), ("a/b", 0), ("", 0), ("T", -1)):
+        put(rig, topic, 0, queue_id)
+    put(rig, "T", 0)
+    rig.kill()
+    before = {path for path in rig.folder.parent.rglob("*") if "T" not in path.parts}
+    recovered = rig.reopen()
+    assert (recovered.records, recovered.without_queue) == (5, 4)
+    assert units(rig) == [0]
+    after = {path for path in rig.folder.parent.rglob("*") if "T" not in path.parts}
+    assert after - before <= {rig.folder / "consumequeue"}
+
+
+def test_a_topic_that_was_deleted_and_made_anew_has_its_new_messages(rig: Rig) -> None:
+    """The old ones went with the old topic, though the log still has them."""
+    for queue_offset in (0, 1, 2, 0, 1):
+        put(rig, "T", queue_offset)
+    rig.kill()
+    recovered = rig.reopen()
+    assert (recovered.records, recovered.restarted, recovered.misplaced) == (5, 1, 0)
+    assert units(rig) == [0, 1]
+
+
+def test_numbers_out_of_order_are_taken_as_java_takes_them(rig: Rig) -> None:
+    """One that was given already is a repeat; after a gap the queue goes on without one."""
+    for queue_offset in (5, 6, 6, 3, 9, -2):
+        put(rig, "T", queue_offset)
+    rig.kill()
+    recovered = rig.reopen()
+    assert (recovered.records, recovered.restarted, recovered.misplaced) == (6, 0, 4)
+    assert units(rig) == [5, 6, 9]
+    queue = rig.queues.get("T", 0)
+    assert queue is not None
+    assert (queue.queue_offset_min, queue.queue_offset_max) == (5, 8)
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_poison_record_is_mended_and_costs_nothing(rig: Rig, is_clean: bool) -> None:
+    """Flags that say IPv6 over IPv4, as Java stores them; all later messages are there."""
+    put(rig, "T", 0)
+    at = rig.log.max_offset
+    data = poisoned(1)
+    data = data[:12] + struct.pack(">iiqq", 0, 0, 1, at) + data[36:]
+    rig.segments.room[at : at + len(data)] = data
+    rig.segments.written += len(data)
+    put(rig, "T", 2)
+    rig.kill()
+    recovered = rig.reopen(is_clean=is_clean)
+    assert (recovered.records, recovered.repaired, recovered.cut_bytes) == (3, 1, 0)
+    assert units(rig) == [0, 1, 2]
+    assert rig.log.record_at(at).body == b"body"

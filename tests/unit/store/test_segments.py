@@ -1,13 +1,14 @@
 """Proves that a run of segments loads, grows, reads, syncs, truncates and shrinks as it should."""
 
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roketto.store import segments as segments_module
 from roketto.store.errors import (
     CorruptStoreError,
     DiskFullError,
@@ -16,8 +17,10 @@ from roketto.store.errors import (
     StoreReadOnlyError,
 )
 from roketto.store.files import Files, MappedFile
-from roketto.store.segment import segment_name
+from roketto.store.segment import Segment, segment_name
 from roketto.store.segments import OutsideLogError, Segments
+from roketto.store.worker import Worker
+from sim.worker import InlineWorker
 
 SIZE = 4_096
 
@@ -212,57 +215,154 @@ def test_a_full_disk_leaves_everything_as_it_was(open_run: Callable[..., Segment
     assert segments.written == SIZE
 
 
-def test_a_prepared_segment_is_adopted_and_used(open_run: Callable[..., Segments]) -> None:
-    """It may be made in another thread, before it is needed."""
-    segments = open_run()
-    segments.roll()
-    made = []
-    thread = threading.Thread(target=lambda: made.append(segments.prepare_next()))
-    thread.start()
-    thread.join()
-    assert not segments.is_next_ready
-    segments.adopt(made[0])
-    assert segments.is_next_ready
+def prepared(open_run: Callable[..., Segments], files: Files | None = None) -> Segments:
+    """A run whose only segment is half full, and whose next one is made."""
+    segments = open_run(files=files)
+    segments.append_bytes(b"x" * (SIZE // 2))
+    segments.prepare_ahead(InlineWorker())
+    return segments
+
+
+def test_the_next_segment_is_made_when_half_of_the_last_is_used(
+    open_run: Callable[..., Segments],
+) -> None:
+    """Once; it is used when there is no more room, and nobody makes a second one then."""
+    files = FullDisk()
+    segments = open_run(files=files)
+    worker = InlineWorker()
+    segments.prepare_ahead(worker)
+    segments.append_bytes(b"x" * (SIZE // 2 - 1))
+    segments.prepare_ahead(worker)
+    assert len(names(segments)) == 1
+    segments.append_bytes(b"x")
+    segments.prepare_ahead(worker)
+    assert names(segments) == [segment_name(0), segment_name(SIZE)]
     assert len(segments) == 1
+    files.full = True
+    for _ in range(3):
+        segments.prepare_ahead(worker)
     segments.roll()
-    assert segments[1] is made[0]
-    assert not segments.is_next_ready
+    assert (len(segments), segments.written) == (2, SIZE)
 
 
-def test_a_starved_run_asks_its_driver_first(open_run: Callable[..., Segments]) -> None:
-    """The driver may have one under way; both would make the same file."""
+def test_a_thread_makes_the_next_segment(open_run: Callable[..., Segments]) -> None:
+    """The run takes it at the next occasion, or when it is needed."""
     segments = open_run()
-    prepared = segments.prepare_next()
-    segments.on_starved = lambda: segments.adopt(prepared)
-    segments.roll()
-    assert segments[0] is prepared
-    segments.on_starved = lambda: None
-    segments.roll()
+    worker = Worker()
+    worker.start()
+    for number in range(4):
+        segments.append_bytes(b"x" * (SIZE // 2))
+        segments.prepare_ahead(worker)
+        assert worker.wait_idle(10)
+        if number % 2:
+            segments.prepare_ahead(worker)
+        segments.append_bytes(b"y" * (SIZE // 2))
+    assert worker.stop()
+    assert len(segments) == 4
+
+
+def test_a_segment_that_nobody_has_begun_to_make_is_made_at_once(
+    open_run: Callable[..., Segments],
+) -> None:
+    """The worker has other things to do, and an append does not wait for those."""
+    segments = open_run()
+    worker = Worker()  # never started
+    segments.append_bytes(b"x" * SIZE)
+    segments.prepare_ahead(worker)
+    segments.prepare_ahead(worker)
+    segments.append_bytes(b"y")
     assert len(segments) == 2
+    assert segments._preparing is None
+
+
+def test_a_segment_that_is_being_made_is_waited_for_but_not_for_ever(
+    open_run: Callable[..., Segments], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java's five seconds, once: after that an append is refused until it is there."""
+    waits: list[float] = []
+
+    def no_wait(jobs: list[Future[Segment]], timeout: float) -> object:
+        waits.append(timeout)
+        return wait(jobs, 0)
+
+    monkeypatch.setattr("roketto.store.segments.wait", no_wait)
+    segments = open_run()
+    segments.append_bytes(b"x" * SIZE)
+    making: Future[Segment] = Future()
+    making.set_running_or_notify_cancel()
+    segments._preparing = making
+    for _ in range(2):
+        with pytest.raises(StoreError, match="is not there after 5 s: look at the disk"):
+            segments.roll()
+    assert waits == [5.0, 0.0]
+    assert len(segments) == 1
+    making.set_result(segments._create(SIZE))
+    segments.append_bytes(b"y")
+    assert len(segments) == 2
+
+
+@pytest.mark.parametrize("error", [DiskFullError("no room"), OSError(5, "broken")])
+def test_a_segment_that_could_not_be_made_ahead_is_tried_again_when_it_is_needed(
+    open_run: Callable[..., Segments], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Not before, lest a full disk be filled again and again."""
+    tries = []
+
+    def fail(*arguments: object) -> None:
+        tries.append(arguments)
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "create_mapped", fail)
+        segments = open_run()
+        with pytest.raises(type(error)):
+            segments.append_bytes(b"x")
+    segments.append_bytes(b"x" * SIZE)
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "create_mapped", fail)
+        for _ in range(5):
+            segments.prepare_ahead(InlineWorker())
+        assert len(tries) == 2
+        with pytest.raises(type(error)):
+            segments.roll()
+    segments.append_bytes(b"y" * SIZE)
+    segments.prepare_ahead(InlineWorker())
+    assert len(names(segments)) == 3
 
 
 def test_an_unused_prepared_segment_is_removed_at_the_end(
     open_run: Callable[..., Segments],
 ) -> None:
     """As Java does; else it would be one more file to look through at the start."""
-    segments = open_run()
-    segments.roll()
-    segments.adopt(segments.prepare_next())
+    segments = prepared(open_run)
     assert len(names(segments)) == 2
     segments.close()
     assert names(segments) == [segment_name(0)]
 
 
-def test_a_second_prepared_segment_is_a_bug(open_run: Callable[..., Segments]) -> None:
-    """Nor may one be adopted that does not follow."""
-    segments = open_run()
-    first = segments.prepare_next()
-    segments.adopt(first)
-    with pytest.raises(AssertionError, match="waits already"):
-        segments.adopt(first)
-    segments.roll()
-    with pytest.raises(AssertionError, match="does not follow"):
-        segments.adopt(first)
+def test_a_segment_made_while_the_run_was_closed_is_removed_if_it_is_there(
+    open_run: Callable[..., Segments],
+) -> None:
+    """One that is still being made is left; the next start removes it."""
+    segments = prepared(open_run)
+    assert segments._preparing is not None  # nobody has looked since
+    segments.close()
+    assert names(segments) == [segment_name(0)]
+    again = open_run()
+    again._preparing = Future()
+    again.close()
+    assert again._preparing is None
+
+
+def test_a_run_for_readers_prepares_nothing(
+    open_run: Callable[..., Segments], tmp_path: Path
+) -> None:
+    """Nor does one that has no segment yet."""
+    open_run().prepare_ahead(InlineWorker())
+    (tmp_path / "log" / segment_name(0)).write_bytes(bytes(SIZE))
+    segments = open_run(writable=False)
+    segments.prepare_ahead(InlineWorker())
+    assert names(segments) == [segment_name(0)]
 
 
 def test_nothing_is_written_to_what_is_open_for_reading(
@@ -425,6 +525,18 @@ def test_the_oldest_segments_are_removed(open_run: Callable[..., Segments]) -> N
     assert bytes(segments.read(2 * SIZE, 1)) == b"\3"
 
 
+def test_removing_the_files_can_be_left_to_somebody_else(open_run: Callable[..., Segments]) -> None:
+    """The run forgets them at once; the paths come oldest first."""
+    segments = open_run()
+    fill(segments, 3)
+    segments.mark_flushed(3 * SIZE)
+    left: list[Path] = []
+    segments.remove_first(2, left.append)
+    assert [path.name for path in left] == [segment_name(0), segment_name(SIZE)]
+    assert len(names(segments)) == 3
+    assert segments.min_offset == 2 * SIZE
+
+
 def test_neither_the_last_nor_an_unflushed_segment_is_removed(
     open_run: Callable[..., Segments],
 ) -> None:
@@ -545,3 +657,54 @@ def test_any_sequence_keeps_the_bytes_of_a_plain_buffer(
             assert segments.read(at, size) == model[at : at + size]
     assert segments.written == len(model)
     segments.close()
+
+
+# --- for recovery ---------------------------------------------------------------------------------
+
+
+def test_bytes_can_be_written_over_anywhere(open_run: Callable[..., Segments]) -> None:
+    """In a segment that was mapped for reading only, too."""
+    segments = open_run()
+    fill(segments, 3)
+    segments.close()
+    again = open_run()
+    assert bytes(again.view(again[1])[:3]) == b"\x02\x02\x02"
+    again.patch(SIZE + 1, b"XY")
+    assert bytes(again.view(again[1])[:4]) == b"\x02XY\x02"
+    again.close()
+    with pytest.raises(StoreReadOnlyError):
+        again.patch(0, b"X")
+
+
+def test_a_part_of_the_run_is_written_again_segment_by_segment(
+    open_run: Callable[..., Segments], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(
+        MappedFile,
+        "write_again",
+        lambda self, start, end: written.append((int(self.path.name) // SIZE, start, end)),
+    )
+    segments = open_run()
+    fill(segments, 3)
+    segments.write_again(SIZE - 10, 2 * SIZE + 5)
+    assert written == [(0, SIZE - 10, SIZE), (1, 0, SIZE), (2, 0, 5)]
+
+
+def test_the_content_ends_with_its_last_byte_that_is_not_zero(
+    open_run: Callable[..., Segments], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the system knows where there is nothing, or all of it has to be read."""
+    segments = open_run()
+    segments.roll()
+    segment = segments[0]
+    assert segments.content_end(segment, 10) == 10
+    segments.room[100:103] = b"abc"
+    assert segments.content_end(segment, 0) == 103
+    assert segments.content_end(segment, 101) == 103
+    assert segments.content_end(segment, 103) == 103
+    monkeypatch.setattr(segments_module, "_WIPE_BYTES", 64)
+    monkeypatch.setattr(segments_module, "_ZEROS", bytes(64))
+    monkeypatch.setattr(MappedFile, "data_spans", lambda _, start: [(start, SIZE)])
+    assert segments.content_end(segment, 0) == 103
+    assert segments.content_end(segment, 200) == 200

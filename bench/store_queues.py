@@ -1,0 +1,199 @@
+"""Many queues: what 10,000 and 50,000 of them cost against eight.
+
+Two stores take turns, one with eight queues and one with many, each in its own process. All queues
+exist and have messages; appends go to all of them in turn. Units are written to their files and
+synced by the ticks, some queues at each of them: appends are measured for longer than it takes from
+one such sync to the next.
+"""
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from report import Report, medians
+from roketto.protocol.record import Record
+from store_load import (
+    PULL,
+    QUEUES_PER_TOPIC,
+    SMALL,
+    SMALL_BATCHES,
+    append_messages,
+    append_rate,
+    make_records,
+    prepare,
+    properties,
+    queue_name,
+    read_rate,
+    turn_longest_ms,
+)
+from store_process import Host, StoreProcess, memory, open_store
+from store_sizes import Sizes, missing_room, modified_ns, scratch
+
+_RATIO_LEAST = 0.9
+_FILL_BATCHES = 10_000
+_SETTLE_TIMEOUT_S = 300.0
+_BYTES_PER_QUEUE = 64 * 1024
+"""What a queue takes on the disk, generously: a few blocks, and 32 messages in the log."""
+
+_APPENDS = (SMALL, SMALL_BATCHES)
+_READ = f"read 128 B in pulls of {PULL}"
+_FOLLOW = f"append 128 B in batches of {PULL} and read each at once"
+
+
+class Growth(NamedTuple):
+    """What it took to make queues, per queue."""
+
+    append_us: float
+    ticks_us: float
+
+
+def measure_queues(report: Report, sizes: Sizes) -> None:
+    report.begin("queues", "many queues, all of them written to in turn, against 8")
+    with scratch() as folder:
+        room_bytes = sum(sizes.queues) * _BYTES_PER_QUEUE + 8 * sizes.settings.segment_bytes
+        if lacking := missing_room(folder, room_bytes):
+            report.lack("many queues", lacking)
+            return
+        with _start(folder / "few", sizes) as few:
+            few.call(grow, QUEUES_PER_TOPIC)
+            _fill(few, QUEUES_PER_TOPIC, sizes)
+            for queues in sizes.queues:
+                with _start(folder / f"{queues}", sizes) as many:
+                    _measure_growth(report, queues, many)
+                    _fill(many, queues, sizes)
+                    _compare(report, sizes, queues, few, many)
+
+
+def _measure_growth(report: Report, queues: int, many: StoreProcess) -> None:
+    """What a queue takes to make, and in memory once it is there."""
+    empty = many.call(memory)
+    growth = many.call(grow, queues)
+    used = many.call(memory)
+    note = "the append; its directory and file are made later, by ticks"
+    report.add(f"{queues:,} queues: a new one", growth.append_us, "µs", note=note)
+    report.add(f"{queues:,} queues: a new one, in the ticks", growth.ticks_us, "µs")
+    name = f"{queues:,} queues: resident memory"
+    if empty is None or used is None:
+        report.lack(name, "the system does not say how much that is")
+        return
+    report.add(f"{name} of its own", used.own_mb, "MB", note=f"empty store {empty.own_mb:.1f} MB")
+    report.add(f"{name}, pages of mapped files", used.files_mb, "MB")
+    per_queue = (used.own_mb - empty.own_mb) * 2**20 / queues
+    report.add(f"{name} of its own, per queue", per_queue, "bytes")
+
+
+def _start(root: Path, sizes: Sizes) -> StoreProcess:
+    process = StoreProcess(root, sizes.settings, sizes.second_s)
+    process.call(open_store)
+    return process
+
+
+def _fill(process: StoreProcess, queues: int, sizes: Sizes) -> None:
+    """At least one whole pull for every queue."""
+    for kind in _APPENDS:
+        process.call(prepare, kind, queues, sizes.messages)
+    batches = max(queues, min(_FILL_BATCHES, sizes.messages))
+    process.call(append_messages, SMALL_BATCHES, batches * SMALL_BATCHES.batch)
+    process.call(make_followed, queues, sizes.messages)
+
+
+def _compare(
+    report: Report, sizes: Sizes, queues: int, few: StoreProcess, many: StoreProcess
+) -> None:
+    for kind in _APPENDS:
+        name = kind.name
+        base = few.call(append_rate, kind, sizes.queues_s)
+        base_turn_ms = few.call(turn_longest_ms)
+        rate = many.call(append_rate, kind, sizes.queues_s)
+        turn_ms = many.call(turn_longest_ms)
+        _report_ratio(report, queues, name, base, rate)
+        note = f"8 queues: {base_turn_ms:,.1f} ms"
+        report.add(f"{queues:,} queues: {name}, the longest tick", turn_ms, "ms", note=note)
+    measured = [
+        ((name, process), partial(process.call, work, seconds))
+        for name, work, seconds in (
+            (_READ, read_rate, sizes.read_s),
+            (_FOLLOW, follow_rate, sizes.round_s),
+        )
+        for process in (few, many)
+    ]
+    found = medians(sizes.rounds, measured)
+    for name in (_READ, _FOLLOW):
+        _report_ratio(report, queues, name, found[name, few], found[name, many])
+
+
+def _report_ratio(report: Report, queues: int, name: str, base: float, rate: float) -> None:
+    report.add(f"8 queues: {name}, beside {queues:,}", base, "messages/s")
+    report.add(f"{queues:,} queues: {name}", rate, "messages/s")
+    report.add(f"{queues:,} queues: {name}, ratio", rate / base, "x", least=_RATIO_LEAST)
+
+
+# --- asked for by the benchmark -------------------------------------------------------------------
+
+
+def grow(host: Host, queues: int) -> Growth:
+    """Make so many queues, one message each; then another one, for now they are there."""
+    host.store.append(_first_message(0))  # lets the store make the files that are not a queue's
+    host.turn(is_first=True)
+    append_s = _append_to_all(host, queues)
+    ticks_s = settle(host)
+    _append_to_all(host, queues)
+    return Growth(append_s / queues * 1e6, ticks_s / queues * 1e6)
+
+
+def settle(host: Host) -> float:
+    """Tick until all that was appended is in the files; the seconds that the ticks took.
+
+    The checkpoint is replaced when a round of that has ended. The second from now has begun later.
+    """
+    path = host.root / "checkpoint"
+    began_s = host.turns_s
+    deadline_s = time.perf_counter() + _SETTLE_TIMEOUT_S
+    seen = {modified_ns(path)}
+    while len(seen) < 3:
+        assert time.perf_counter() < deadline_s, "the queues do not come to the disk"
+        host.turn()
+        seen.add(modified_ns(path))
+        time.sleep(host.second_s / 1000)
+    return host.turns_s - began_s
+
+
+def _append_to_all(host: Host, queues: int) -> float:
+    """One message for each queue; messages are made a few at a time, for memory is measured."""
+    append = host.store.append
+    append_s = 0.0
+    for begin in range(0, queues, 1000):
+        records = [_first_message(number) for number in range(begin, min(begin + 1000, queues))]
+        started_s = time.perf_counter()
+        for record in records:
+            append(record)
+        append_s += time.perf_counter() - started_s
+    return append_s
+
+
+def _first_message(number: int) -> Record:
+    topic, queue_id = queue_name(number)
+    return Record(topic, bytes(SMALL.body_bytes), properties(number), queue_id)
+
+
+def make_followed(host: Host, queues: int, messages: int) -> None:
+    """The batches that are read as soon as they are appended."""
+    host.kept["followed"] = (make_records(SMALL_BATCHES, queues, messages), 0)
+
+
+def follow_rate(host: Host, seconds: float) -> float:
+    """Messages per second that are appended and read, as where consumers keep up."""
+    records, at = host.kept["followed"]
+    store = host.store
+    count = 0
+    started_s = now_s = time.perf_counter()
+    while now_s < started_s + seconds:
+        batch = records[at]
+        at = (at + 1) % len(records)
+        where = store.append_batch(batch)
+        count += store.get(batch.topic, batch.queue_id, where.queue_offset, PULL).count
+        host.turn()
+        now_s = time.perf_counter()
+    host.kept["followed"] = (records, at)
+    return count / (now_s - started_s)
