@@ -21,7 +21,7 @@ class Sizes:
         default_factory=lambda: StoreSettings(memory_bytes=32 << 30)
     )
     """Files of the sizes that a broker makes."""
-    rounds: int = 3
+    rounds: int = 5
     second_s: float = 1.0
     """How long a second of the store lasts."""
     round_s: float = 2.0

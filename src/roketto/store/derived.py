@@ -22,9 +22,12 @@ from roketto.store.worker import Worker
 INTERVAL_MS: Final = 10_000
 """How often there is a round; Java has one a minute."""
 
-LOG_BYTES: Final = 128 << 20
-"""After how much of the log there is one at the latest: recovery after a crash reads that much,
-some seconds' work, and what came during a round."""
+LOG_BYTES: Final = 64 << 20
+"""After how much of the log there is one, if that comes before: recovery after a crash reads that
+much, a few seconds' work, and what came during a round."""
+
+LOG_BYTES_PER_QUEUE: Final = 4_096
+"""How much more for each queue that is to be written: each is a file, and many take time."""
 
 QUEUES_PER_TURN: Final = 128
 """Queues written at one turn. Each takes some ten microseconds, a new one some sixty."""
@@ -94,7 +97,8 @@ class DerivedSync:
     def is_due(self, now_ms: int, written: int) -> bool:
         """Whether a round should begin by now, with the log at ``written``."""
         is_interval_over = not 0 <= now_ms - self._begun_ms < INTERVAL_MS
-        return is_interval_over or written - self.synced_end >= LOG_BYTES
+        log_bytes = LOG_BYTES + self._queues.dirty_count * LOG_BYTES_PER_QUEUE
+        return is_interval_over or written - self.synced_end >= log_bytes
 
     def begin(self, marks: Marks, now_ms: int) -> None:
         """Begin a round that ends with everything on the disk that ``marks`` say there is."""

@@ -12,7 +12,13 @@ from typing import TypeVar
 import pytest
 
 from roketto.store.checkpoint import Checkpoint, Marks, load_checkpoint
-from roketto.store.derived import INTERVAL_MS, LOG_BYTES, QUEUES_PER_TURN, DerivedSync
+from roketto.store.derived import (
+    INTERVAL_MS,
+    LOG_BYTES,
+    LOG_BYTES_PER_QUEUE,
+    QUEUES_PER_TURN,
+    DerivedSync,
+)
 from roketto.store.errors import DiskFullError
 from roketto.store.index import Index
 from roketto.store.queues import Queues
@@ -210,6 +216,18 @@ def test_a_round_is_due_after_a_while_or_so_much_of_the_log() -> None:
         (-1, 0, True),
     ):
         assert rig.derived.is_due(1_700_000_000_000 + later_ms, 300 + log_bytes) == expected
+
+
+def test_more_of_the_log_is_waited_for_where_many_queues_are_written() -> None:
+    rig = Rig()
+    rig.derived.begin(rig.marks(), 1_700_000_000_000)
+    while rig.derived.step():
+        pass
+    for queue_id in range(10):
+        rig.queues.get_or_create("Many", queue_id).append(0, 1, 0, 0)
+    most = 300 + LOG_BYTES + 10 * LOG_BYTES_PER_QUEUE
+    assert not rig.derived.is_due(1_700_000_000_000, most - 1)
+    assert rig.derived.is_due(1_700_000_000_000, most)
 
 
 def test_one_round_at_a_time() -> None:

@@ -474,6 +474,7 @@ def test_queues_are_synced_after_so_much_of_the_log(
 ) -> None:
     """Whatever the time: it bounds what recovery reads."""
     monkeypatch.setattr("roketto.store.derived.LOG_BYTES", 2_000)
+    monkeypatch.setattr("roketto.store.derived.LOG_BYTES_PER_QUEUE", 0)
     tick_through(rig.store)
     ends = []
     for number in range(60):
