@@ -94,13 +94,13 @@ def _compare(report: Report, sizes: Sizes, root: Path, empty_root: Path) -> None
         for label, process in (("empty", empty), ("backlog", backlog)):
             for kind in _KINDS:
                 process.call(prepare, kind, QUEUES_PER_TOPIC, sizes.messages)
-                work = partial(process.call, append_rate, kind, sizes.round_s)
+                work = partial(process.call, append_rate, kind, sizes.round_s / 2)
                 measured.append(((kind.name, label), work))
             process.call(start_at_end)
             process.call(append_messages, SMALL, sizes.messages)
             measured.append(((_TAIL, label), partial(process.call, read_rate, sizes.read_s)))
         measured.sort(key=lambda item: item[0][0])
-        found = medians(sizes.rounds, measured)
+        found = medians(sizes.pairs, measured)
         for name in [kind.name for kind in _KINDS] + [_TAIL]:
             base, rate = found[name, "empty"], found[name, "backlog"]
             report.add(f"empty: {name}", base, "messages/s")

@@ -22,17 +22,21 @@ class Sizes:
     )
     """Files of the sizes that a broker makes."""
     rounds: int = 5
+    pairs: int = 15
+    """Rounds of a second where two stores are compared: single ones differ by a fifth."""
     second_s: float = 1.0
     """How long a second of the store lasts."""
     round_s: float = 2.0
     read_s: float = 1.0
     messages: int = 100_000
     """Different ones, made beforehand."""
-    step_messages: int = 50_000
-    step_rounds: int = 5
+    step_messages: int = 2_048
+    step_rounds: int = 60
     queues: tuple[int, ...] = (10_000, 50_000)
     queues_s: float = 11.0
-    """Longer than a store needs from one sync of its queues to the next, so that one is in it."""
+    queue_s: float = 0.0002
+    """Longer than a store needs from one sync of its queues to the next, and so much more for each
+    queue, so that one is in it."""
     backlog_bytes: int = 10 << 30
     checkpoints: int = 3
     """How many of them a process lives to see before it is killed."""
@@ -51,6 +55,7 @@ QUICK = Sizes(
         index_entries=400_000,
     ),
     rounds=1,
+    pairs=1,
     second_s=0.02,
     round_s=0.1,
     read_s=0.05,
@@ -59,6 +64,7 @@ QUICK = Sizes(
     step_rounds=1,
     queues=(16, 32),
     queues_s=0.25,
+    queue_s=0.0,
     backlog_bytes=12 << 20,
     checkpoints=2,
     old_read_s=0.1,

@@ -26,8 +26,10 @@ LOG_BYTES: Final = 64 << 20
 """After how much of the log there is one, if that comes before: recovery after a crash reads that
 much, a few seconds' work, and what came during a round."""
 
-LOG_BYTES_PER_QUEUE: Final = 4_096
-"""How much more for each queue that is to be written: each is a file, and many take time."""
+QUEUES_PER_MS: Final = 5
+LOG_BYTES_PER_QUEUE: Final = 8_192
+"""Where many queues are to be written, which are as many files, there is a round less often: a
+millisecond later for so many of them, and after so much more of the log for each."""
 
 QUEUES_PER_TURN: Final = 128
 """Queues written at one turn. Each takes some ten microseconds, a new one some sixty."""
@@ -96,9 +98,10 @@ class DerivedSync:
 
     def is_due(self, now_ms: int, written: int) -> bool:
         """Whether a round should begin by now, with the log at ``written``."""
-        is_interval_over = not 0 <= now_ms - self._begun_ms < INTERVAL_MS
-        log_bytes = LOG_BYTES + self._queues.dirty_count * LOG_BYTES_PER_QUEUE
-        return is_interval_over or written - self.synced_end >= log_bytes
+        dirty = self._queues.dirty_count
+        if not 0 <= now_ms - self._begun_ms < INTERVAL_MS + dirty // QUEUES_PER_MS:
+            return True
+        return written - self.synced_end >= LOG_BYTES + dirty * LOG_BYTES_PER_QUEUE
 
     def begin(self, marks: Marks, now_ms: int) -> None:
         """Begin a round that ends with everything on the disk that ``marks`` say there is."""

@@ -16,6 +16,7 @@ from roketto.store.derived import (
     INTERVAL_MS,
     LOG_BYTES,
     LOG_BYTES_PER_QUEUE,
+    QUEUES_PER_MS,
     QUEUES_PER_TURN,
     DerivedSync,
 )
@@ -218,7 +219,7 @@ def test_a_round_is_due_after_a_while_or_so_much_of_the_log() -> None:
         assert rig.derived.is_due(1_700_000_000_000 + later_ms, 300 + log_bytes) == expected
 
 
-def test_more_of_the_log_is_waited_for_where_many_queues_are_written() -> None:
+def test_rounds_are_rarer_where_many_queues_are_written() -> None:
     rig = Rig()
     rig.derived.begin(rig.marks(), 1_700_000_000_000)
     while rig.derived.step():
@@ -228,6 +229,9 @@ def test_more_of_the_log_is_waited_for_where_many_queues_are_written() -> None:
     most = 300 + LOG_BYTES + 10 * LOG_BYTES_PER_QUEUE
     assert not rig.derived.is_due(1_700_000_000_000, most - 1)
     assert rig.derived.is_due(1_700_000_000_000, most)
+    last_ms = 1_700_000_000_000 + INTERVAL_MS + 10 // QUEUES_PER_MS
+    assert not rig.derived.is_due(last_ms - 1, 300)
+    assert rig.derived.is_due(last_ms, 300)
 
 
 def test_one_round_at_a_time() -> None:
