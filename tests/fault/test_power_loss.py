@@ -60,9 +60,8 @@ class Life:
         where = store.append(Record("T", body_of(value), properties_of(value), queue_id))
         return value, Place(f"T/{queue_id}", where.queue_offset, where.message_id), where.end
 
-    def live(self) -> CrashFiles:
-        """Run until the power goes; return what the disk shows afterwards."""
-        files = CrashFiles()
+    def work(self, files: CrashFiles, tick_chance: float, unsafe_max: int) -> Store:
+        """Append messages that become safe, and then fewer than ``unsafe_max`` that do not."""
         store = self.make(files)
         store.open(1)
         for _ in range(self.random.randrange(1, 40)):
@@ -71,14 +70,20 @@ class Life:
                 assert self.told.acquire(timeout=WAIT_S)
             store.advance()
             self.evidence.ok(value, place)
-            if self.random.random() < 0.1:
+            if self.random.random() < tick_chance:
                 store.tick()
         assert store._flusher is not None
         store._flusher.request = lambda: None  # type: ignore[method-assign]
-        for _ in range(self.random.randrange(8)):
+        for _ in range(self.random.randrange(unsafe_max)):
             value, place, _ = self.append(store)
             if self._acknowledge_early:
                 self.evidence.ok(value, place)
+        return store
+
+    def live(self) -> CrashFiles:
+        """Run until the power goes; return what the disk shows afterwards."""
+        files = CrashFiles()
+        store = self.work(files, tick_chance=0.1, unsafe_max=8)
         if self.random.random() < 0.3:
             store.tick()
         after = files.crash(self.seed, keep=self.random.random(), garble=0.3)

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from fault.test_power_loss import WAIT_S, Life
+from fault.test_power_loss import Life
 from roketto.store.store import Store
 from roketto.store.worker import Worker
 from sim.files import CrashFiles
@@ -63,22 +63,7 @@ class WorkerLife(Life):
 
     def live(self) -> CrashFiles:
         files = JobFiles(self.random)
-        store = self.make(files)
-        store.open(1)
-        for _ in range(self.random.randrange(1, 40)):
-            value, place, end = self.append(store)
-            while store.flushed < end:
-                assert self.told.acquire(timeout=WAIT_S)
-            store.advance()
-            self.evidence.ok(value, place)
-            if self.random.random() < 0.2:
-                store.tick()
-        assert store._flusher is not None
-        store._flusher.request = lambda: None  # type: ignore[method-assign]
-        for _ in range(self.random.randrange(4)):
-            value, place, _ = self.append(store)
-            if self._acknowledge_early:
-                self.evidence.ok(value, place)
+        store = self.work(files, tick_chance=0.2, unsafe_max=4)
         files.lose_power()
         self.wait_for_loss(store, files)
         after = files.after or files.crash(self.seed, keep=self.random.random(), garble=0.3)

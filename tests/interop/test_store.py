@@ -29,6 +29,7 @@ from interop.stores.compare import (
     units_end,
 )
 from interop.stores.java_view import JavaView, Message, look
+from interop.stores.killed import copy_as_killed
 from interop.stores.ours import DELAYS_MS, GROUP, LATE, NEW, ONE, PRODUCER_GROUP, SURE, TWO, Written
 from roketto.protocol.names import HALF_OP_TOPIC, HALF_TOPIC, SCHEDULE_TOPIC
 from roketto.protocol.record import decode_records
@@ -113,24 +114,6 @@ def java_store(
     copy_as_killed(broker, root, killed)
     broker.process.terminate()
     return JavaStore(view, broker, root, killed)
-
-
-def copy_as_killed(broker: Broker, root: Path, copy: Path) -> None:
-    """Copy the store of a broker between two of its instructions, as kill -9 would leave it.
-
-    Its files are mapped: whatever it has written is in them, and nothing else ever will be.
-    """
-    pid = broker.process.pid
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        eventually(lambda: process_state(pid) == "T", "the broker to stand still")
-        shutil.copytree(root, copy)
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
-def process_state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def consumer_offsets(root: Path) -> set[tuple[tuple[str, int], int]]:

@@ -1,11 +1,8 @@
 """``roketto store`` reads what Java's brokers wrote, while they run and after, and rebuilds it."""
 
 import json
-import os
 import shutil
-import signal
 import struct
-import time
 from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from interop.peer import Broker, NameServer, Peer
+from interop.peer import NameServer, Peer
 from interop.stores.compare import body_digest, check_view
 from interop.stores.java_view import JavaView, Message, look
+from interop.stores.killed import copy_as_killed
 from roketto.protocol.names import SCHEDULE_TOPIC
 from roketto.protocol.sysflags import COMPRESSED
 from roketto.store.store import Store, StoreSettings
@@ -52,20 +50,6 @@ def filled(
     copy_as_killed(broker, root, copy)
     yield Filled(view, root, copy)
     broker.kill()
-
-
-def copy_as_killed(broker: Broker, root: Path, copy: Path) -> None:
-    """Copy the store between two of the broker's instructions, as kill -9 would leave it."""
-    pid = broker.process.pid
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        deadline_s = time.monotonic() + WAIT_S
-        while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-            assert time.monotonic() < deadline_s, "the broker does not stand still"
-            time.sleep(0.01)
-        shutil.copytree(root, copy)
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 class Tool:

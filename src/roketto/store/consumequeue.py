@@ -176,12 +176,8 @@ class ConsumeQueue:
         if queue_offset != self.queue_offset_max:
             self._start_at(queue_offset)
         tail = self._tail
-        if len(tail) >= TAIL_BYTES_MAX:
-            self._flush_if_possible()
-            tail = self._tail
-        if not tail:
-            self._ledger.dirty[self] = None
-            tail = self._tail = bytearray()
+        if not 0 < len(tail) < TAIL_BYTES_MAX:
+            tail = self._fresh_tail()
         tail += _UNIT.pack(log_offset, size, tags_code)
         self.queue_offset_max = queue_offset + 1
         self.log_offset_max = log_end
@@ -194,18 +190,23 @@ class ConsumeQueue:
         if queue_offset != self.queue_offset_max:
             self._start_at(queue_offset)
         tail = self._tail
-        if len(tail) >= TAIL_BYTES_MAX:
-            self._flush_if_possible()
-            tail = self._tail
-        if not tail:
-            self._ledger.dirty[self] = None
-            tail = self._tail = bytearray()
+        if not 0 < len(tail) < TAIL_BYTES_MAX:
+            tail = self._fresh_tail()
         pack = _UNIT.pack
         for size, code in zip(sizes, tags_codes, strict=True):
             tail += pack(log_offset, size, code)
             log_offset += size
         self.queue_offset_max = queue_offset + len(sizes)
         self.log_offset_max = log_offset
+
+    def _fresh_tail(self) -> bytearray:
+        """A tail to add to: a new one, unless the disk does not take the long one there is."""
+        if self._tail:
+            self._flush_if_possible()
+        if not self._tail:
+            self._ledger.dirty[self] = None
+            self._tail = bytearray()
+        return self._tail
 
     def _start_at(self, queue_offset: int) -> None:
         if self.log_offset_max >= 0 or queue_offset < 0:
