@@ -96,8 +96,10 @@ class IndexCheck:
         """Mark the entries that a query can reach."""
         count = file.count
         reached = self._reached = bytearray(count)
+        # A broker that runs adds entries meanwhile: slots lead to them first, and then to ours.
+        bound = count if self._store.state is State.CLEAN else file.layout.entries
         for slot, newest in file.slots():
-            number, above = newest, count
+            number, above = newest, bound
             while number:
                 at = HEADER_BYTES + slot * SLOT_BYTES
                 if not 0 < number < above:
@@ -106,7 +108,8 @@ class IndexCheck:
                 own_slot, previous = file.previous_of(number)
                 if own_slot != slot:
                     break  # the entry is wrong, which is found when its turn comes
-                reached[number] = 1
+                if number < count:
+                    reached[number] = 1
                 above, number = number, previous
 
     def _chain_broken(

@@ -88,7 +88,7 @@ class OpenIndexFile:
         """The entries of the slot that a hash leads to, newest first."""
         at = HEADER_BYTES + key_hash % self.layout.slots * SLOT_BYTES
         (number,) = _SLOT.unpack_from(self._view, at)
-        above = self.count
+        above = self.layout.entries  # a broker that runs may have added to it since
         while 0 < number < above:  # ever lower numbers, or it is damage and might not end
             entry = self.entry(number)
             yield entry

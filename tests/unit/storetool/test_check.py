@@ -9,9 +9,11 @@ import pytest
 from roketto.protocol.record_layout import patch_crc_property
 from roketto.protocol.sysflags import BORN_HOST_IPV6
 from roketto.protocol.tags import tag_code
+from roketto.store.mappedfile import MappedFile
 from roketto.store.store import Store, StoreSettings
 from roketto.storetool.directory import State
 from roketto.storetool.findings import Findings
+from roketto.storetool.index_files import Layout, OpenIndexFile
 from unit.storetool import stores
 from unit.storetool.stores import (
     COUNT,
@@ -341,6 +343,25 @@ def test_a_missing_tail_is_damage_only_after_a_clean_stop(made: Made) -> None:
     _, findings = check(made.root)
     assert findings.is_clean
     assert ("queue", path, at) in notes(findings)
+
+
+def test_entries_that_a_broker_adds_meanwhile_hide_no_older_ones(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slots lead to them first, and their number was not known when the file was opened."""
+    made.crash()
+    (made.root / "checkpoint").unlink()
+    before, _ = check(made.root)
+    make = OpenIndexFile.__init__
+
+    def make_before(self: OpenIndexFile, mapped: MappedFile, layout: Layout) -> None:
+        make(self, mapped, layout)
+        self.count -= 6
+
+    monkeypatch.setattr(OpenIndexFile, "__init__", make_before)
+    checked, findings = check(made.root)
+    assert damages(findings) == []
+    assert checked.entries == before.entries - 6
 
 
 def test_a_missing_queue_is_found(made: Made) -> None:
