@@ -16,6 +16,8 @@ from roketto.protocol.limits import REMARK_BYTES_MAX
 from roketto.protocol.versions import CURRENT_VERSION
 
 Body: TypeAlias = bytes | memoryview
+Views: TypeAlias = tuple[memoryview, ...]
+"""The body of an answer in pieces that lie apart, as those of a queue's messages in the log do."""
 
 LANGUAGES = tuple(code.name for code in LanguageCode)
 """A JSON header carries a language's name, a compact one its number, which is its place here."""
@@ -37,10 +39,15 @@ _LANGUAGE_OF_NAME = {name: number for number, name in enumerate(LANGUAGES)}
 
 
 class Command:
-    """A request or an answer. ``ext`` is None where there are no fields, ``body`` b"" for none."""
+    """A request or an answer. ``ext`` is None where there are no fields, ``body`` b"" for none.
+
+    What is decoded has its body in one piece. An answer may have ``views`` instead, which go out
+    one behind the other without being joined.
+    """
 
     __slots__ = (
         "body", "code", "ext", "flag", "language", "opaque", "remark", "serialization", "version",
+        "views",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +71,12 @@ class Command:
         self.language = language
         self.version = version
         self.serialization = serialization
+        self.views: Views = ()
+
+    @property
+    def body_bytes(self) -> int:
+        """How long the body is."""
+        return sum(map(len, self.views)) if self.views else len(self.body)
 
     @property
     def is_response(self) -> bool:
@@ -77,10 +90,14 @@ class Command:
         self,
         code: int = 0,
         ext: dict[str, str] | None = None,
-        body: Body = b"",
+        body: Body | Views = b"",
         remark: str | None = None,
     ) -> "Command":
         """Return the answer to this request: its opaque and its serialisation, our identity."""
+        if isinstance(body, tuple):
+            answer = self.answer(code, ext, b"", remark)
+            answer.views = body
+            return answer
         # By position, here and below: names in a call cost a tenth of a microsecond.
         return Command(
             code, ext, body, self.opaque, RESPONSE_FLAG, remark, _PYTHON, CURRENT_VERSION,
@@ -89,7 +106,7 @@ class Command:
 
     def __repr__(self) -> str:
         kind = "answer" if self.is_response else "request"
-        return f"<{kind} code={self.code} opaque={self.opaque} body={len(self.body)} bytes>"
+        return f"<{kind} code={self.code} opaque={self.opaque} body={self.body_bytes} bytes>"
 
 
 def decode_command(frame: memoryview) -> Command:
@@ -125,12 +142,13 @@ def encode_head(command: Command) -> bytes:
             remark,
             command.ext,
         )
-    return frame_prefix(command.serialization, len(header), len(command.body)) + header
+    body_bytes = command.body_bytes if command.views else len(command.body)
+    return frame_prefix(command.serialization, len(header), body_bytes) + header
 
 
 def encode_command(command: Command) -> bytes:
     """Return the whole frame as one bytes object; for tests and small commands."""
-    return b"".join((encode_head(command), command.body))
+    return b"".join((encode_head(command), command.body, *command.views))
 
 
 def _json_header(command: Command, remark: str | None) -> bytes:

@@ -4,6 +4,9 @@ Everything that one read brings is handled before one write: a handler that need
 answers at once, into a list that goes out in a single call when the read is used up. Only a
 handler that waits costs a task.
 
+A handler that returns None answers later (``reply``) or never. ``hold`` and ``release`` do the same
+for requests that count as under way, so that a peer cannot pile them up.
+
 Both ends may ask. A command without the response bit goes to the handler; one with it completes
 the call of ours that has its opaque.
 
@@ -21,8 +24,9 @@ from typing import Any, TypeAlias, cast
 from roketto.clock import monotonic_s
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.command import ONE_WAY_FLAG, Body, Command, decode_command, encode_head
-from roketto.protocol.errors import ProtocolError, RequestError
+from roketto.protocol.errors import ProtocolError, RecordError, RequestError
 from roketto.protocol.frame import FrameDecoder, whole_frame
+from roketto.protocol.hosts import NO_HOST, encode_host
 from roketto.remoting.errors import (
     ConnectionLostError,
     RemotingError,
@@ -67,10 +71,10 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_calls", "_close_callbacks", "_decoder", "_frame_started_s", "_frames", "_is_active",
-        "_last_active_s", "_load", "_loop", "_memo", "_out", "_out_bytes", "_reading", "_settings",
-        "_tasks", "_transport", "_vigil", "_writable", "_write_stalled_s", "close_reason", "closed",
-        "handler", "peer",
+        "_calls", "_close_callbacks", "_decoder", "_flush_soon", "_frame_started_s", "_frames",
+        "_held", "_is_active", "_last_active_s", "_load", "_loop", "_memo", "_out", "_out_bytes",
+        "_reading", "_settings", "_tasks", "_transport", "_vigil", "_writable", "_write_stalled_s",
+        "close_reason", "closed", "handler", "peer", "peer_host",
     )  # fmt: skip
 
     def __init__(
@@ -90,8 +94,10 @@ class Connection(asyncio.Protocol):
         self._frames: deque[memoryview] = deque()
         self._calls: dict[int, asyncio.Future[Command]] = {}
         self._tasks: dict[asyncio.Task[Command | None], Command] = {}
+        self._held = 0
         self._out: list[Body] = []
         self._out_bytes = 0
+        self._flush_soon = False
         self._close_callbacks: list[Callable[[Connection], None]] = []
         self._transport: asyncio.Transport | None = None
         self._reading = False
@@ -102,6 +108,7 @@ class Connection(asyncio.Protocol):
         self._writable: asyncio.Future[None] | None = None
         self._loop = asyncio.get_running_loop()
         self.peer = "unconnected"
+        self.peer_host = NO_HOST
         self.closed = False
         self.close_reason: str | None = None
 
@@ -139,6 +146,26 @@ class Connection(asyncio.Protocol):
         self._send(command)
         return True
 
+    def reply(self, request: Command, answer: Command) -> None:
+        """Answer a request whose handler returned None; all replies of a turn are one write."""
+        self._answer(request, answer)
+        if self._out and not self._flush_soon:
+            self._flush_soon = True
+            self._loop.call_soon(self._flush_replies)
+
+    def hold(self) -> None:
+        """Count a request whose handler returned None as under way, until ``release``."""
+        self._held += 1
+        self._load.in_flight += 1
+
+    def release(self, request: Command, answer: Command) -> None:
+        """Answer a request that was held."""
+        self._held -= 1
+        self._load.in_flight -= 1
+        self.reply(request, answer)
+        if self._frames or not self._reading:
+            self._handle_waiting()
+
     def add_close_callback(self, callback: "Callable[[Connection], None]") -> None:
         """Call ``callback(connection)`` once, when the connection has ended."""
         self._close_callbacks.append(callback)
@@ -160,6 +187,10 @@ class Connection(asyncio.Protocol):
     def tasks(self) -> frozenset[asyncio.Task[Command | None]]:
         """The handlers still at work for this peer."""
         return frozenset(self._tasks)
+
+    @property
+    def _is_at_work(self) -> bool:
+        return bool(self._calls or self._tasks or self._held)
 
     @property
     def is_write_stalled(self) -> bool:
@@ -187,7 +218,7 @@ class Connection(asyncio.Protocol):
                 f"a frame was not complete after {limits.frame_deadline_s:g} s "
                 f"({self._decoder.pending_bytes} bytes came)"
             )
-        elif now_s - self._last_active_s > limits.idle_s and not self._calls and not self._tasks:
+        elif now_s - self._last_active_s > limits.idle_s and not self._is_at_work:
             self.close(f"idle for {limits.idle_s:g} s")
 
     # --- what the event loop calls ----------------------------------------------------------------
@@ -195,7 +226,9 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(self._settings.write_buffer_bytes_max)
-        self.peer = _address_text(transport.get_extra_info("peername"))
+        peername = transport.get_extra_info("peername")
+        self.peer = _address_text(peername)
+        self.peer_host = _host_bytes(peername)
         self._reading = True
 
     def data_received(self, data: bytes) -> None:
@@ -264,7 +297,7 @@ class Connection(asyncio.Protocol):
         return (
             not self.closed
             and self._write_stalled_s is None
-            and len(self._tasks) < self._settings.requests_in_flight_max
+            and len(self._tasks) + self._held < self._settings.requests_in_flight_max
         )
 
     def _handle_waiting(self) -> None:
@@ -351,9 +384,14 @@ class Connection(asyncio.Protocol):
             self._flush()
 
     def _queue(self, command: Command) -> None:
-        self._put(encode_head(command), command.body)
+        if not command.views:
+            self._put(encode_head(command), command.body)
+            return
+        self._put(encode_head(command), command.views[0])
+        for view in command.views[1:]:
+            self._put(view, b"")
 
-    def _put(self, head: bytes, body: Body) -> None:
+    def _put(self, head: Body, body: Body) -> None:
         self._out.append(head)
         self._out_bytes += len(head)
         if body:
@@ -361,6 +399,10 @@ class Connection(asyncio.Protocol):
             self._out_bytes += len(body)
         if self._out_bytes > _FLUSH_BYTES:
             self._flush()
+
+    def _flush_replies(self) -> None:
+        self._flush_soon = False
+        self._flush()
 
     def _flush(self) -> None:
         out = self._out
@@ -432,6 +474,16 @@ def failure_answer(request: Command, error: Exception) -> Command:
     if not isinstance(error, RemotingError):
         log.error("request code %d failed", request.code, exc_info=error)
     return request.answer(ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")
+
+
+def _host_bytes(peername: Any) -> bytes:
+    """The peer's address as records have it (hosts.py)."""
+    if not peername:
+        return NO_HOST
+    try:
+        return encode_host(peername[0], peername[1])
+    except RecordError:  # an IPv6 address with a zone
+        return NO_HOST
 
 
 def _address_text(peername: Any) -> str:

@@ -149,3 +149,13 @@ def test_text_that_is_not_unicode_is_refused(serialization: int) -> None:
     """A lone surrogate cannot be written as UTF-8."""
     with pytest.raises(CommandError, match="header of code 1 is not Unicode text"):
         encode_head(Command(1, {"a": "\ud800"}, serialization=serialization))
+
+
+@pytest.mark.parametrize("serialization", [JSON, COMPACT])
+def test_a_body_in_pieces_reads_like_one_in_one_piece(serialization: int) -> None:
+    """Views go out one behind the other, and the lengths count them all."""
+    request = Command(11, opaque=7, serialization=serialization)
+    answer = request.answer(0, body=(memoryview(b"first"), memoryview(b"second")))
+    assert answer.body_bytes == 11
+    assert "body=11 bytes" in repr(answer)
+    assert decode_command(memoryview(encode_command(answer))[4:]).body == b"firstsecond"

@@ -478,3 +478,81 @@ async def test_a_memo_answers_before_the_handler_is_asked(gate: Gate) -> None:
     gate.open.set()
     await settle()
     assert memo.seen == [(5, 7), (6, 7)], "an answer that was waited for is not offered"
+
+
+async def test_replies_of_one_turn_go_out_with_one_write() -> None:
+    """What is answered later costs no task, and no write of its own."""
+    waiting: list[Command] = []
+
+    def park(connection: Connection, request: Command) -> None:
+        waiting.append(request)
+
+    connection, transport = open_connection(park)
+    connection.data_received(frames(Command(11, opaque=1), Command(11, opaque=2)))
+    assert not transport.writes
+    for request in waiting:
+        connection.reply(request, request.answer(0))
+    await settle()
+    assert len(transport.writes) == 1
+    assert [answer.opaque for answer in transport.commands()] == [1, 2]
+
+
+async def test_views_are_written_behind_their_head() -> None:
+    """An answer in pieces is one frame, written at once."""
+
+    def handler(connection: Connection, request: Command) -> Command:
+        return request.answer(0, body=(memoryview(b"ab"), memoryview(b"cd"), memoryview(b"ef")))
+
+    connection, transport = open_connection(handler)
+    connection.data_received(frames(Command(11)))
+    assert len(transport.writes) == 1
+    assert transport.commands()[0].body == b"abcdef"
+
+
+async def test_held_requests_count_until_they_are_released() -> None:
+    """A peer at its bound is not read from; each release lets one more request in."""
+    waiting: list[Command] = []
+    load = Load(10)
+
+    def hold(connection: Connection, request: Command) -> None:
+        waiting.append(request)
+        connection.hold()
+
+    connection, transport = open_connection(hold, load, requests_in_flight_max=2)
+    connection.data_received(frames(*(Command(10, opaque=number) for number in range(3))))
+    assert len(waiting) == load.in_flight == 2
+    assert not transport.reading
+    connection.sweep(monotonic_s() + 1_000_000)
+    assert not connection.closed, "a peer that waits for us is not idle"
+    connection.release(waiting[0], waiting[0].answer(0))
+    await settle()
+    assert len(waiting) == 3
+    assert [answer.opaque for answer in transport.commands()] == [0]
+    for request in waiting[1:]:
+        connection.release(request, request.answer(0))
+    await settle()
+    assert transport.reading
+    assert load.in_flight == 0
+
+
+async def test_replies_to_a_peer_that_has_gone_are_dropped() -> None:
+    """Whoever held a request need not watch its connection."""
+    load = Load(10)
+
+    def hold(connection: Connection, request: Command) -> None:
+        connection.hold()
+
+    connection, transport = open_connection(hold, load)
+    request = Command(10)
+    connection.data_received(frames(request))
+    connection.connection_lost(None)
+    connection.release(request, request.answer(0))
+    await settle()
+    assert not transport.writes
+    assert load.in_flight == 0
+
+
+async def test_the_peer_is_known_as_records_keep_hosts() -> None:
+    """Address and port in bytes, for the born host of a message."""
+    connection, _ = open_connection()
+    assert connection.peer_host == bytes([10, 0, 0, 7]) + (4711).to_bytes(4)
