@@ -3,12 +3,13 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from interop.peer.ports import lease_ports
+from interop.peer.ports import PortLease, lease_ports
+from interop.peer.servers import BROKER_PORTS
 
 _STOP_TIMEOUT_S = 15.0
 
@@ -46,13 +47,56 @@ def name_server(folder: Path, config: Mapping[str, str] | None = None) -> Iterat
         "configStorePath": str(folder / "namesrv.properties"),
         **(config or {}),
     }
-    conf = folder / f"namesrv-{lease.first}.conf"
+    try:
+        with _running(folder, "namesrv", [], settings) as server:
+            yield server
+    finally:
+        lease.release()
+
+
+@contextmanager
+def broker(
+    folder: Path,
+    name_servers: Sequence[str],
+    config: Mapping[str, str] | None = None,
+    lease: PortLease | None = None,
+) -> Iterator[ServerProcess]:
+    """Run mqbroker with its store in ``folder`` until the block ends.
+
+    ``lease`` holds BROKER_PORTS for whoever wants the same port again after a restart, and is
+    left to them.
+    """
+    ports = lease or lease_ports(BROKER_PORTS)
+    settings = {
+        "brokerClusterName": "DefaultCluster",
+        "brokerName": "broker-a",
+        "brokerId": "0",
+        "brokerIP1": "127.0.0.1",
+        "listenPort": str(ports.first),
+        "storePathRootDir": str(folder / "store"),
+        "autoCreateTopicEnable": "true",
+        **(config or {}),
+    }
+    try:
+        with _running(folder, "broker", ["-n", ";".join(name_servers)], settings) as server:
+            yield server
+    finally:
+        if lease is None:
+            ports.release()
+
+
+@contextmanager
+def _running(
+    folder: Path, kind: str, arguments: Sequence[str], settings: Mapping[str, str]
+) -> Iterator[ServerProcess]:
+    port = int(settings["listenPort"])
+    conf = folder / f"{kind}-{port}.conf"
     conf.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-    log = folder / f"namesrv-{lease.first}.log"
+    log = folder / f"{kind}-{port}.log"
     started_s = time.perf_counter()
-    with log.open("w") as stderr:
+    with log.open("a") as stderr:
         popen = subprocess.Popen(
-            [sys.executable, "-m", "roketto", "namesrv", "-c", str(conf)],
+            [sys.executable, "-m", "roketto", kind, *arguments, "-c", str(conf)],
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
@@ -60,12 +104,10 @@ def name_server(folder: Path, config: Mapping[str, str] | None = None) -> Iterat
     assert popen.stdout is not None
     try:
         while "boot success" not in (line := popen.stdout.readline()):
-            assert line, f"the name server ended before it was ready: {log.read_text()}"
+            assert line, f"the {kind} ended before it was ready: {log.read_text()}"
         taken_s = time.perf_counter() - started_s
-        address = f"127.0.0.1:{lease.first}"
-        yield ServerProcess(address, lease.first, popen, log, line.rstrip(), taken_s)
+        yield ServerProcess(f"127.0.0.1:{port}", port, popen, log, line.rstrip(), taken_s)
     finally:
         popen.terminate()
         popen.wait(_STOP_TIMEOUT_S)
         popen.stdout.close()
-        lease.release()
