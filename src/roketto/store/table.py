@@ -108,17 +108,35 @@ class Table(Generic[B]):
 
         After an error it still has, and the file is what it was or what it should be.
         """
-        if not self._is_changed:
+        save = self.take_save()
+        if save is None:
             return False
+        save()
+        return True
+
+    def take_save(self) -> Callable[[], None] | None:
+        """What replaces the file by the table of this moment, None if it has not changed.
+
+        It blocks for the disk and may be done in any thread, one of a table at a time.
+        """
+        if not self._is_changed:
+            return None
         text = self.text()
         if len(text) > SMALL_BYTES_MAX:
             raise TableFullError(
                 f"{self.path} would have {len(text)} bytes, at most {SMALL_BYTES_MAX} can be read "
                 "again; it stays as it was saved last; remove entries"
             )
-        self._file.save(text)
         self._is_changed = False
-        return True
+
+        def save() -> None:
+            try:
+                self._file.save(text)
+            except BaseException:
+                self._is_changed = True
+                raise
+
+        return save
 
     # --- for the tables made of this one ------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""The broker: takes messages, keeps them, and hands them to consumers."""

@@ -1,0 +1,1 @@
+"""What a broker does with each request: one file per family, each with its table of routes."""

@@ -1,0 +1,124 @@
+"""Answers wait for the disk, all that one sync made safe leave together, late ones say so."""
+
+import asyncio
+
+from roketto.broker.durability import Durability
+from roketto.protocol.codes import ResponseCode
+from roketto.protocol.command import Command
+from roketto.remoting.connection import Connection
+
+
+class Peer(Connection):
+    """A connection that keeps what it was told instead of sending it."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.answers: list[tuple[int, int, str | None]] = []
+
+    def hold(self) -> None:
+        self.held += 1
+
+    def release(self, request: Command, answer: Command) -> None:
+        self.held -= 1
+        self.answers.append((answer.opaque, answer.code, answer.remark))
+
+
+class Disk:
+    """A log of which a test says how far it is safe."""
+
+    def __init__(self) -> None:
+        self.flushed = 0
+        self.now_s = 100.0
+
+    def advance(self) -> int:
+        return self.flushed
+
+    def durability(self, *, is_sync: bool = True) -> Durability:
+        made = Durability(self.advance, is_sync=is_sync, timeout_s=5.0, now_s=lambda: self.now_s)
+        made.attach(asyncio.get_running_loop())
+        return made
+
+
+def send(durability: Durability, peer: Peer, opaque: int, end: int) -> Command | None:
+    request = Command(310, opaque=opaque)
+    reply = durability.answer_when_safe(peer, request, request.answer(0), end)
+    assert reply is None or isinstance(reply, Command)
+    return reply
+
+
+async def test_without_sync_flush_an_answer_leaves_at_once() -> None:
+    """ASYNC_FLUSH: the page cache is enough, and nothing is kept."""
+    durability = Disk().durability(is_sync=False)
+    peer = Peer()
+    answer = send(durability, peer, 1, 100)
+    assert answer is not None
+    assert (answer.opaque, peer.held, len(durability)) == (1, 0, 0)
+
+
+async def test_one_sync_answers_all_that_it_made_safe() -> None:
+    """Three messages, a sync behind the second: two answers, in order, and the third waits."""
+    disk = Disk()
+    durability = disk.durability()
+    peer = Peer()
+    assert [send(durability, peer, number, number * 100) for number in (1, 2, 3)] == [None] * 3
+    assert peer.held == 3
+    disk.flushed = 200
+    durability.note_flushed(200)
+    await asyncio.sleep(0)
+    assert peer.answers == [(1, 0, None), (2, 0, None)]
+    assert len(durability) == peer.held == 1
+
+
+async def test_news_of_several_syncs_are_one_turn_of_the_loop() -> None:
+    """The flushing thread may be quicker than the loop; nothing piles up there."""
+    asked: list[int] = []
+
+    def advance() -> int:
+        asked.append(1)
+        return 0
+
+    durability = Durability(advance, is_sync=True, timeout_s=1)
+    durability.attach(asyncio.get_running_loop())
+    for _ in range(10):
+        durability.note_flushed(1)
+    await asyncio.sleep(0)
+    assert asked == [1]
+
+
+async def test_a_disk_that_takes_too_long_is_told_as_such() -> None:
+    """Code 10 with the reason; what came later still waits."""
+    disk = Disk()
+    durability = disk.durability()
+    peer = Peer()
+    send(durability, peer, 1, 100)
+    disk.now_s += 3
+    send(durability, peer, 2, 200)
+    disk.now_s += 2
+    durability.expire()
+    assert peer.answers == [
+        (1, ResponseCode.FLUSH_DISK_TIMEOUT, "the disk took more than 5 s (syncFlushTimeout)")
+    ]
+    assert len(durability) == 1
+
+
+async def test_a_failed_sync_is_never_an_acknowledgement() -> None:
+    """What was safe before it is acknowledged, everything else is not."""
+    disk = Disk()
+    durability = disk.durability()
+    peer = Peer()
+    send(durability, peer, 1, 100)
+    send(durability, peer, 2, 200)
+    disk.flushed = 100
+    durability.note_failure(OSError(5, "Input/output error"))
+    await asyncio.sleep(0)
+    assert peer.answers[0] == (1, 0, None)
+    assert peer.answers[1][:2] == (2, ResponseCode.FLUSH_DISK_TIMEOUT)
+    assert "Input/output error" in (peer.answers[1][2] or "")
+    assert len(durability) == 0
+
+
+async def test_without_a_loop_nothing_is_told() -> None:
+    """A store flushes while it is opened and after the loop has ended."""
+    durability = Durability(lambda: 0, is_sync=True, timeout_s=1)
+    durability.note_flushed(1)
+    assert len(durability) == 0
