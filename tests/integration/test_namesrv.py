@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from roketto.namesrv.app import NameServer
-from roketto.namesrv.config import ConfigError, NamesrvConfig
+from roketto.namesrv.config import NamesrvConfig
+from roketto.options import ConfigError
 from roketto.protocol.bodies.base import decode_body
 from roketto.protocol.bodies.registration import encode_registration
 from roketto.protocol.bodies.route import TopicRouteData

@@ -13,8 +13,9 @@ from types import ModuleType
 
 import pytest
 
-from roketto.namesrv.config import FIELDS, NamesrvConfig, Option
+from roketto.namesrv.config import FIELDS, NamesrvConfig
 from roketto.namesrv.handlers import HANDLERS, SIMPLE_HANDLERS
+from roketto.options import Option
 from roketto.protocol.hosts import encode_host
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record

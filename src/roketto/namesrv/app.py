@@ -2,10 +2,8 @@
 
 import asyncio
 import logging
-import ssl
-from pathlib import Path
 
-from roketto.namesrv.config import ConfigError, NamesrvConfig
+from roketto.namesrv.config import NamesrvConfig
 from roketto.namesrv.handlers import Handlers
 from roketto.namesrv.kvconfig import KvConfig
 from roketto.namesrv.routes import Notice
@@ -15,8 +13,7 @@ from roketto.protocol.headers.base import encode_header
 from roketto.remoting.errors import RemotingError
 from roketto.remoting.pool import Pool
 from roketto.remoting.server import Server
-from roketto.remoting.settings import ConnectionSettings, ServerSettings
-from roketto.remoting.tls import TlsError, TlsFiles, server_context
+from roketto.server_options import server_settings
 
 log = logging.getLogger(__name__)
 
@@ -77,36 +74,3 @@ class NameServer:
             await self._pool.send_one_way(address, request)
         except RemotingError as error:
             log.warning("broker not told of its group's new smallest id: %s", error)
-
-
-def server_settings(config: NamesrvConfig) -> ServerSettings:
-    """Where and how to listen; ConfigError if the TLS files cannot be used."""
-    return ServerSettings(
-        host=config.bind_address,
-        port=config.listen_port,
-        backlog=config.server_socket_backlog,
-        connections_max=config.connections_max,
-        connections_per_address_max=config.connections_per_address_max,
-        spin_s=config.busy_poll_micros / 1e6,
-        tls=_tls_context(config),
-        tls_required=config.tls_server_mode == "enforcing",
-        connection=ConnectionSettings(idle_s=config.server_channel_max_idle_time_seconds),
-    )
-
-
-def _tls_context(config: NamesrvConfig) -> ssl.SSLContext | None:
-    mode, certificate = config.tls_server_mode, config.tls_server_cert_path
-    if mode == "disabled" or (mode == "permissive" and not certificate):
-        return None
-    paths = (certificate, config.tls_server_key_path, config.tls_server_trust_cert_path)
-    certificate_file, key_file, trusted_file = (Path(path) if path else None for path in paths)
-    files = TlsFiles(
-        certificate=certificate_file,
-        key=key_file,
-        key_password=config.tls_server_key_password or None,
-        trusted=trusted_file,
-    )
-    try:
-        return server_context(files, client_certificate=config.tls_server_need_client_auth)
-    except TlsError as error:
-        raise ConfigError(str(error)) from error

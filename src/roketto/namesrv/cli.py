@@ -7,7 +7,8 @@ import signal
 import sys
 from pathlib import Path
 
-from roketto.namesrv.config import ConfigError, NamesrvConfig
+from roketto.namesrv.config import NamesrvConfig
+from roketto.options import ConfigError
 from roketto.protocol.errors import BodyError
 from roketto.protocol.properties_text import parse_properties
 

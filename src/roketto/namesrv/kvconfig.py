@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from roketto.namesrv.config import ConfigError
 from roketto.namesrv.files import backup_of, replace_file
+from roketto.options import ConfigError
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.errors import RequestError
 from roketto.protocol.limits import KV_CONFIG_BYTES_MAX, KV_NAME_CHARS_MAX
