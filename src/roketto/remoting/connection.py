@@ -189,8 +189,9 @@ class Connection(asyncio.Protocol):
         return frozenset(self._tasks)
 
     @property
-    def _is_at_work(self) -> bool:
-        return bool(self._calls or self._tasks or self._held)
+    def is_serving(self) -> bool:
+        """Whether requests of this peer are under way, in tasks or held."""
+        return bool(self._tasks or self._held)
 
     @property
     def is_write_stalled(self) -> bool:
@@ -218,7 +219,7 @@ class Connection(asyncio.Protocol):
                 f"a frame was not complete after {limits.frame_deadline_s:g} s "
                 f"({self._decoder.pending_bytes} bytes came)"
             )
-        elif now_s - self._last_active_s > limits.idle_s and not self._is_at_work:
+        elif now_s - self._last_active_s > limits.idle_s and not (self._calls or self.is_serving):
             self.close(f"idle for {limits.idle_s:g} s")
 
     # --- what the event loop calls ----------------------------------------------------------------

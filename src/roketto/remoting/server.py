@@ -29,6 +29,7 @@ _DESCRIPTORS_RESERVED = 64
 """Descriptors kept free for files, name-server connections and the interpreter itself."""
 _FLUSH_PATIENCE_S = 1.0
 """How long a stopping server waits for peers to read what is buffered for them."""
+_DRAIN_PAUSE_S = 0.005
 _ACCEPT_PAUSE_S = 1.0
 _LOG_REFUSALS_EVERY_S = 10.0
 
@@ -40,12 +41,15 @@ class Server:
     await server.start()      # raises OSError when the port is taken
     ...
     await server.stop()       # answers under way are finished, then everything is closed
+
+    A server that needs time before it can serve calls ``bind`` first, and may set ``handler``
+    until it starts.
     """
 
     def __init__(
         self, handler: Handler, settings: ServerSettings, memo: Memo | None = None
     ) -> None:
-        self._handler = handler
+        self.handler = handler
         self._memo = memo
         self._settings = settings
         self._load = Load(settings.requests_in_flight_max)
@@ -76,8 +80,13 @@ class Server:
         """How many connections the caps have turned away."""
         return self._refused
 
+    def bind(self) -> None:
+        """Take the port without accepting yet; OSError if it is taken."""
+        if self._listening is None:
+            self._listening = _listen(self._settings)
+
     async def start(self) -> None:
-        self._listening = _listen(self._settings)
+        self.bind()
         loop = asyncio.get_running_loop()
         self._vigil = make_vigil(loop, self._settings.spin_s)
         self._tasks = [loop.create_task(self._accept_all()), loop.create_task(self._sweep_all())]
@@ -97,13 +106,17 @@ class Server:
         await self._wait_closed()
 
     async def _drain(self) -> None:
-        """Wait for the handlers at work, within the grace time."""
+        """Wait for the handlers at work and for held requests, within the grace time."""
         deadline_s = monotonic_s() + self._settings.stop_grace_s
-        while waiting := {task for peer in self._connections for task in peer.tasks}:
+        while any(peer.is_serving for peer in self._connections):
             left_s = deadline_s - monotonic_s()
             if left_s <= 0:
                 return
-            await asyncio.wait(waiting, timeout=left_s)
+            waiting = {task for peer in self._connections for task in peer.tasks}
+            if waiting:
+                await asyncio.wait(waiting, timeout=left_s)
+            else:  # who holds requests releases them in turns of the loop
+                await asyncio.sleep(_DRAIN_PAUSE_S)
 
     async def _wait_closed(self) -> None:
         for patience_s in (_FLUSH_PATIENCE_S, None):
@@ -168,7 +181,7 @@ class Server:
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection = Connection(
-            self._handler, settings.connection, self._load, self._memo, self._vigil
+            self.handler, settings.connection, self._load, self._memo, self._vigil
         )
         try:
             tls = settings.tls

@@ -1,0 +1,93 @@
+"""The five tables of a broker's store: loaded together, saved off the loop when they change."""
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+from roketto.store.delay_table import DelayOffsetTable
+from roketto.store.errors import StoreError
+from roketto.store.files import Files
+from roketto.store.filter_table import FilterTable
+from roketto.store.group_table import GroupTable
+from roketto.store.offset_table import ConsumeOffsetTable
+from roketto.store.table import Table
+from roketto.store.topic_table import TopicTable
+
+log = logging.getLogger(__name__)
+
+SOON_S: Final = 0.05
+"""After a topic or group was made: those of one burst are saved together."""
+
+
+class Tables:
+    """Topics, groups, consumer offsets, delay offsets and filters of one store directory.
+
+    tables = Tables(Files(), store_root)
+    tables.load()                          # CorruptStoreError
+    saving = asyncio.create_task(tables.keep_saved(5.0))
+    tables.save_soon()                     # something changed that must not wait
+    tables.save_all()                      # at the end, on this thread
+
+    Their texts are made on the loop, where nobody changes them meanwhile; a thread waits for the
+    disk. A save that fails is tried again with the next one, and told once.
+    """
+
+    def __init__(self, files: Files, root: Path) -> None:
+        config = root / "config"
+        self.topics = TopicTable(files, config)
+        self.groups = GroupTable(files, config)
+        self.offsets = ConsumeOffsetTable(files, config)
+        self.delays = DelayOffsetTable(files, config)
+        self.filters = FilterTable(files, config)
+        self._all: tuple[Table[Any], ...] = (
+            self.topics, self.groups, self.offsets, self.delays, self.filters,
+        )  # fmt: skip
+        self._failing: set[Path] = set()
+        self._is_urgent = asyncio.Event()
+
+    def load(self) -> None:
+        """Read all of them; what was damaged and taken from a backup is in the log."""
+        for table in self._all:
+            problem = table.load()
+            if problem is not None:
+                log.warning("%s", problem)
+
+    def save_soon(self) -> None:
+        """Do not wait for the next round."""
+        self._is_urgent.set()
+
+    async def keep_saved(self, interval_s: float) -> None:
+        """Save what changes, every ``interval_s`` and when somebody asks for it; never ends."""
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(1, thread_name_prefix="roketto-tables") as thread:
+            while True:
+                try:
+                    await asyncio.wait_for(self._is_urgent.wait(), interval_s)
+                    await asyncio.sleep(SOON_S)
+                except TimeoutError:
+                    pass
+                self._is_urgent.clear()
+                for table in self._all:
+                    try:
+                        save = table.take_save()
+                        if save is not None:
+                            await loop.run_in_executor(thread, save)
+                    except (OSError, StoreError) as error:
+                        self._note_failure(table, error)
+                    else:
+                        self._failing.discard(table.path)
+
+    def save_all(self) -> None:
+        """Save what has changed, now."""
+        for table in self._all:
+            try:
+                table.save_if_changed()
+            except (OSError, StoreError) as error:
+                self._note_failure(table, error)
+
+    def _note_failure(self, table: Table[Any], error: Exception) -> None:
+        if table.path not in self._failing:
+            self._failing.add(table.path)
+            log.error("%s cannot be saved, and is tried again: %s", table.path, error)

@@ -1,0 +1,74 @@
+"""A broker's tables are loaded together and saved by themselves, also after the disk refused."""
+
+import asyncio
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from roketto.broker.tables import Tables
+from roketto.protocol.bodies.topics import TopicConfig
+from roketto.store.files import Files
+
+
+class WatchedFiles(Files):
+    """Real files that tell when one of them was replaced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.replaced = threading.Event()
+
+    def replace(self, path: Path, data: bytes, *, keep_previous: bool = False) -> None:
+        super().replace(path, data, keep_previous=keep_previous)
+        self.replaced.set()
+
+    async def wait(self) -> None:
+        assert await asyncio.to_thread(self.replaced.wait, 10), "nothing was saved"
+
+
+async def test_what_must_not_wait_is_saved_before_the_round(tmp_path: Path) -> None:
+    """A topic that was just made is on the disk long before the interval has passed."""
+    files = WatchedFiles()
+    tables = Tables(files, tmp_path)
+    tables.load()
+    saving = asyncio.create_task(tables.keep_saved(3600))
+    tables.topics.put(TopicConfig(topic_name="T"))
+    tables.save_soon()
+    await files.wait()
+    saving.cancel()
+    await asyncio.gather(saving, return_exceptions=True)
+    again = Tables(Files(), tmp_path)
+    again.load()
+    assert again.topics.get("T") == TopicConfig(topic_name="T")
+
+
+async def test_what_may_wait_is_saved_with_the_next_round(tmp_path: Path) -> None:
+    """Nobody has to ask for it."""
+    files = WatchedFiles()
+    tables = Tables(files, tmp_path)
+    tables.load()
+    tables.offsets.put("T", "G", 0, 7)
+    saving = asyncio.create_task(tables.keep_saved(0.01))
+    await files.wait()
+    saving.cancel()
+    await asyncio.gather(saving, return_exceptions=True)
+    assert (tmp_path / "config" / "consumerOffset.json").exists()
+
+
+def test_a_refused_save_is_told_once_and_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While the directory cannot be made there is one line, and later nothing is missing."""
+    tables = Tables(Files(), tmp_path / "store")
+    tables.load()
+    tables.offsets.put("T", "G", 0, 7)
+    (tmp_path / "store").write_text("in the way")
+    with caplog.at_level(logging.ERROR):
+        tables.save_all()
+        tables.save_all()
+    assert len(caplog.records) == 1
+    assert "consumerOffset.json cannot be saved" in caplog.text
+    (tmp_path / "store").unlink()
+    tables.save_all()
+    assert (tmp_path / "store" / "config" / "consumerOffset.json").exists()
