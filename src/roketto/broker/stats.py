@@ -86,17 +86,21 @@ class Statistics:
     stats.topic_tps("Orders")
 
     Topics and groups that nobody used for a day are forgotten, their rates are 0 anyway; so are
-    those that are deleted. Beyond METERS_MAX only the totals count (``left_out`` says how often).
+    those that are deleted. Beyond ``meters_max`` only the totals count (``left_out`` says how often).
     """
 
     __slots__ = (
-        "_has_queues", "_latency_turned_s", "_meter_count", "_recent", "_topics", "_windows",
+        "_has_queues", "_latency_turned_s", "_meter_count", "_meters_max", "_recent", "_topics", "_windows",
         "bytes_in", "bytes_out", "get", "get_missed", "latency", "left_out", "put", "refusals",
         "requests", "started_s", "system_get_count", "system_put_count",
     )  # fmt: skip
 
     def __init__(
-        self, *, now_s: Callable[[], float] = monotonic_s, enable_detail_stat: bool = True
+        self,
+        *,
+        now_s: Callable[[], float] = monotonic_s,
+        enable_detail_stat: bool = True,
+        meters_max: int = METERS_MAX,
     ) -> None:
         started_s = now_s()
         self.started_s: float = started_s
@@ -116,6 +120,7 @@ class Statistics:
         self._latency_turned_s: float = started_s
         self._has_queues: bool = enable_detail_stat
         self._meter_count: int = 0
+        self._meters_max: int = meters_max
         self._topics: dict[str, TopicStats] = {}
         self._windows: Windows = Windows(started_s)
         self._windows.wake(self.put)
@@ -227,7 +232,7 @@ class Statistics:
         return known
 
     def _has_room(self, meters: int) -> bool:
-        if self._meter_count + meters > METERS_MAX:
+        if self._meter_count + meters > self._meters_max:
             self.left_out += 1
             return False
         self._meter_count += meters

@@ -1,15 +1,12 @@
 """Everything is counted once, under its name, and what is gone or silent takes no room."""
 
-import pytest
-
-from roketto.broker import stats as stats_module
 from roketto.broker.stats import UNKNOWN_CODE, Statistics
 from roketto.broker.stats_window import DAY, MINUTE
 from roketto.protocol.codes import RequestCode, ResponseCode
 
 
-def statistics(*, queues: bool = True) -> Statistics:
-    return Statistics(now_s=lambda: 0.0, enable_detail_stat=queues)
+def statistics(*, queues: bool = True, meters_max: int = 1_000) -> Statistics:
+    return Statistics(now_s=lambda: 0.0, enable_detail_stat=queues, meters_max=meters_max)
 
 
 def run(stats: Statistics, begin_s: int, end_s: int) -> None:
@@ -190,9 +187,8 @@ def test_a_deleted_group_is_gone_from_every_topic() -> None:
     assert [sorted(found.groups) for found in stats.topics.values()] == [["H"], ["H"]]
 
 
-def test_beyond_the_bound_only_the_totals_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stats_module, "METERS_MAX", 7)
-    stats = statistics()
+def test_beyond_the_bound_only_the_totals_count() -> None:
+    stats = statistics(meters_max=7)
     stats.note_put("T", 0, 1, 1)
     stats.note_put("U", 0, 1, 1)
     stats.note_put("V", 0, 1, 1)
@@ -210,9 +206,8 @@ def test_beyond_the_bound_only_the_totals_count(monkeypatch: pytest.MonkeyPatch)
     assert stats.topics["T"].groups["G"].get.count == 1
 
 
-def test_room_of_what_was_forgotten_can_be_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stats_module, "METERS_MAX", 6)
-    stats = statistics()
+def test_room_of_what_was_forgotten_can_be_used_again() -> None:
+    stats = statistics(meters_max=6)
     for round_number in range(10):
         stats.note_put(f"T{round_number}", 0, 1, 1)
         stats.note_get(f"T{round_number}", "G", 0, 1, 1)
