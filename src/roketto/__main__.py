@@ -22,13 +22,30 @@ def _namesrv(arguments: list[str]) -> int:
     return namesrv(arguments)
 
 
+def _broker(arguments: list[str]) -> int:
+    from roketto.broker.cli import main as broker
+
+    return broker(arguments)
+
+
+def _up(arguments: list[str]) -> int:
+    from roketto.up import main as up
+
+    return up(arguments)
+
+
 def _store(arguments: list[str]) -> int:
     from roketto.storetool.cli import main as store
 
     return store(arguments)
 
 
-PROGRAMS: dict[str, Callable[[list[str]], int]] = {"namesrv": _namesrv, "store": _store}
+PROGRAMS: dict[str, Callable[[list[str]], int]] = {
+    "up": _up,
+    "namesrv": _namesrv,
+    "broker": _broker,
+    "store": _store,
+}
 """Programs are imported when they are run, so that each starts as quickly as it can."""
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ its files keep working; java_keys.py has the keys that do nothing here.
 import os
 import re
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
@@ -162,6 +163,7 @@ class BrokerConfig(ServerConfig):
     transaction_check_interval: Annotated[int, LATER] = 30_000  # ms
     acl_enable: Annotated[bool, NO_ACCESS_CONTROL] = False
     store_reply_message_enable: Annotated[bool, CHANGEABLE] = True
+    enable_detail_stat: Annotated[bool, FIXED] = True
     use_server_side_reset_offset: Annotated[bool, CHANGEABLE] = True
     enable_controller_mode: Annotated[bool, Option(choices=("false",), reason=NO_REPLICATION)] = (
         False
@@ -271,11 +273,18 @@ class BrokerConfig(ServerConfig):
         low, high = _REGISTER_PERIOD_MS
         return max(low, min(self.register_name_server_period, high))
 
+    def load(self, properties: Mapping[str, str]) -> list[str]:
+        """As Config says. A master's brokerId is 0, as in Java: another one does nothing."""
+        unused = ServerConfig.load(self, properties)
+        is_other = properties.get("brokerId", "0").strip() != "0"
+        return [*unused, "brokerId"] if is_other else unused
+
     def _take(self, name: str, value: Value) -> None:
         self.derived.discard(name)
         setattr(self, name, value)
 
     def _complete(self) -> None:
+        self.broker_id = 0
         root = self.store_path_root_dir
         own = self.bind_address if self.bind_address not in _ANY_ADDRESS else ""
         found: dict[str, Value] = {
