@@ -1,0 +1,37 @@
+"""A connection without a socket: handlers and long polls answer into lists."""
+
+from collections.abc import Callable
+from typing import cast
+
+from roketto.protocol.command import Command
+from roketto.remoting.connection import Connection
+
+
+class FakeConnection:
+    """What a handler uses of a connection."""
+
+    def __init__(self, peer: str = "10.0.0.9:50000") -> None:
+        self.peer = peer
+        self.closed = False
+        self.is_write_stalled = False
+        self.replies: list[tuple[Command, Command]] = []
+        self.close_callbacks: list[Callable[[Connection], None]] = []
+
+    @property
+    def as_connection(self) -> Connection:
+        """Itself, as whoever takes a connection wants it."""
+        return cast("Connection", self)
+
+    def add_close_callback(self, callback: Callable[[Connection], None]) -> None:
+        self.close_callbacks.append(callback)
+
+    def reply(self, request: Command, answer: Command) -> None:
+        if not self.closed:
+            self.replies.append((request, answer))
+
+    def end(self) -> None:
+        """The peer goes."""
+        self.closed = True
+        callbacks, self.close_callbacks = self.close_callbacks, []
+        for callback in callbacks:
+            callback(self.as_connection)
