@@ -86,13 +86,13 @@ class Statistics:
     stats.topic_tps("Orders")
 
     Topics and groups that nobody used for a day are forgotten, their rates are 0 anyway; so are
-    those that are deleted. Beyond ``meters_max`` only the totals count (``left_out`` says how often).
+    those that are deleted. Beyond ``meters_max`` only totals count; ``left_out`` says how often.
     """
 
     __slots__ = (
-        "_has_queues", "_latency_turned_s", "_meter_count", "_meters_max", "_recent", "_topics", "_windows",
-        "bytes_in", "bytes_out", "get", "get_missed", "latency", "left_out", "put", "refusals",
-        "requests", "started_s", "system_get_count", "system_put_count",
+        "_has_queues", "_latency_turned_s", "_meter_count", "_meters_max", "_recent", "_topics",
+        "_windows", "bytes_in", "bytes_out", "get", "get_missed", "latency", "left_out", "put",
+        "refusals", "requests", "started_s", "system_get_count", "system_put_count",
     )  # fmt: skip
 
     def __init__(
