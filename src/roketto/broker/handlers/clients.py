@@ -34,9 +34,6 @@ from roketto.protocol.headers.clients import (
 from roketto.protocol.names import retry_topic
 from roketto.remoting.connection import Connection
 
-_UNIT_SUB_FLAG: Final = 2
-"""In a topic's system flag: consumers in other units subscribe to it."""
-
 
 def heartbeat(context: Context, connection: Connection, request: Command) -> Command:
     """Note what a client produces and consumes.
@@ -74,7 +71,9 @@ def _register_consumer(
         return False
     known = context.clients.consumer_group(data.group_name)
     fingerprint = None if known is None else known.fingerprint
-    _prepare_retry_topic(context, data, config.retry_queue_nums)
+    context.topics.create_for_group(
+        retry_topic(data.group_name), config.retry_queue_nums, is_unit=data.unit_mode
+    )
     without_sub = said.without_sub and said.heartbeat_fingerprint != 0
     context.clients.register_consumer(
         data,
@@ -90,15 +89,6 @@ def _register_consumer(
         context.filters.register(data.group_name, data.subscription_data_set)
     is_unknown = without_sub and not group.subscriptions
     return is_unknown or fingerprint not in (None, said.heartbeat_fingerprint)
-
-
-def _prepare_retry_topic(context: Context, data: ConsumerData, queues: int) -> None:
-    """Make the topic of what the group consumes again."""
-    topic = retry_topic(data.group_name)
-    if context.topics.get(topic) is None:
-        made = context.topics.create_for_group(topic, queues)
-        if data.unit_mode:
-            context.topics.put(replace(made, topic_sys_flag=_UNIT_SUB_FLAG))
 
 
 def _order_retry_topic(context: Context, data: ConsumerData) -> None:

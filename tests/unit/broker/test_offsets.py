@@ -1,0 +1,115 @@
+"""Offsets of groups: what is committed is found again, and nonsense moves nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from roketto.broker import offsets as offsets_module
+from roketto.broker.offsets import Offsets
+from roketto.store.files import Files
+from roketto.store.offset_table import ConsumeOffsetTable
+
+
+def load(tmp_path: Path) -> Offsets:
+    table = ConsumeOffsetTable(Files(), tmp_path)
+    assert table.load() is None
+    return Offsets(table)
+
+
+@pytest.fixture
+def offsets(tmp_path: Path) -> Offsets:
+    return load(tmp_path)
+
+
+def test_a_committed_offset_is_found(offsets: Offsets) -> None:
+    """Of its topic, group and queue, and of no other."""
+    offsets.commit("T", "G", 1, 7)
+    assert offsets.get("T", "G", 1) == 7
+    assert offsets.get("T", "G", 0) is None
+    assert offsets.get("T", "H", 1) is None
+    assert offsets.offsets("T", "G") == {1: 7}
+
+
+def test_offsets_outlive_the_process(offsets: Offsets, tmp_path: Path) -> None:
+    """Once saved; and there is nothing to save twice."""
+    offsets.commit("T", "G", 1, 7)
+    assert offsets.save()
+    assert not offsets.save()
+    assert load(tmp_path).get("T", "G", 1) == 7
+
+
+@pytest.mark.parametrize(("queue_id", "offset"), [(1, -1), (1, -(2**63)), (-1, 9)])
+def test_nonsense_moves_nothing(offsets: Offsets, queue_id: int, offset: int) -> None:
+    """Clients that have consumed nothing commit -1; their group must not begin anew."""
+    offsets.commit("T", "G", 1, 7)
+    offsets.commit("T", "G", queue_id, offset)
+    assert offsets.offsets("T", "G") == {1: 7}
+
+
+def test_a_negative_offset_of_an_old_file_counts_as_none(tmp_path: Path) -> None:
+    """A Java broker stores what clients commit, and answers as if there were nothing."""
+    table = ConsumeOffsetTable(Files(), tmp_path)
+    table.put("T", "G", 0, -1)
+    offsets = Offsets(table)
+    assert offsets.get("T", "G", 0) is None
+    assert offsets.pulled("T", "G", 0) is None
+
+
+def test_an_offset_may_go_back_and_is_told(
+    offsets: Offsets, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A reset is a commit like any other; the log names who did it."""
+    offsets.commit("T", "G", 0, 7, "10.0.0.1:5")
+    offsets.commit("T", "G", 0, 3, "10.0.0.1:5")
+    assert offsets.get("T", "G", 0) == 3
+    assert "10.0.0.1:5 moves group G back in queue 0 of topic T: from 7 to 3" in caplog.text
+
+
+def test_what_was_pulled_is_known_beside_what_was_committed(offsets: Offsets) -> None:
+    """Where nobody has pulled, the commit stands in."""
+    offsets.commit("T", "G", 0, 3)
+    assert offsets.pulled("T", "G", 0) == 3
+    offsets.note_pulled("T", "G", 0, 9)
+    assert (offsets.pulled("T", "G", 0), offsets.get("T", "G", 0)) == (9, 3)
+
+
+def test_pulls_that_are_remembered_have_a_bound(
+    offsets: Offsets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those known go on being noted, others are not."""
+    monkeypatch.setattr(offsets_module, "PULLED_MAX", 1)
+    offsets.note_pulled("T", "G", 0, 1)
+    offsets.note_pulled("T", "G", 1, 1)
+    offsets.note_pulled("T", "G", 0, 2)
+    assert offsets.pulled("T", "G", 0) == 2
+    assert offsets.pulled("T", "G", 1) is None
+
+
+def test_topics_and_groups_are_found_by_each_other(offsets: Offsets) -> None:
+    """Tools ask which groups a topic has, and which topics a group."""
+    offsets.commit("T", "G", 0, 1)
+    offsets.commit("T", "H", 0, 1)
+    offsets.commit("U", "G", 0, 1)
+    assert offsets.topics_of("G") == ["T", "U"]
+    assert offsets.groups_of("T") == ["G", "H"]
+
+
+def test_a_deleted_topic_takes_its_offsets_along(offsets: Offsets) -> None:
+    """Also those of pulls, and no others."""
+    for topic in ("T", "U"):
+        offsets.commit(topic, "G", 0, 1)
+        offsets.note_pulled(topic, "G", 0, 2)
+    offsets.remove_topic("T")
+    assert offsets.pulled("T", "G", 0) is None
+    assert (offsets.get("U", "G", 0), offsets.pulled("U", "G", 0)) == (1, 2)
+
+
+def test_a_deleted_group_takes_its_offsets_along(offsets: Offsets) -> None:
+    """Also those of pulls, and no others."""
+    for group in ("G", "H"):
+        offsets.commit("T", group, 0, 1)
+        offsets.note_pulled("T", group, 0, 2)
+    offsets.remove_group("G")
+    assert offsets.pulled("T", "G", 0) is None
+    assert (offsets.get("T", "H", 0), offsets.pulled("T", "H", 0)) == (1, 2)
+    assert offsets.wrapper().offset_table == {"T@H": {0: 1}}
