@@ -37,7 +37,7 @@ async def connect(
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             await asyncio.get_running_loop().create_connection(
-                lambda: connection,
+                connection.as_protocol,
                 host,
                 port,
                 ssl=tls,

@@ -62,7 +62,7 @@ def refuse_requests(connection: "Connection", request: Command) -> Command:
     )
 
 
-class Connection(asyncio.Protocol):
+class Connection:
     """One TCP connection, on either side of it.
 
     Made by Server or connect(); lives until ``close`` or until the peer goes. ``sweep`` must be
@@ -223,6 +223,14 @@ class Connection(asyncio.Protocol):
             self.close(f"idle for {limits.idle_s:g} s")
 
     # --- what the event loop calls ----------------------------------------------------------------
+
+    def as_protocol(self) -> asyncio.Protocol:
+        """This connection, as event loops want to be given it.
+
+        They ask for these methods and not for the class; a class that is compiled cannot be
+        derived from one that is not.
+        """
+        return cast("asyncio.Protocol", self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)

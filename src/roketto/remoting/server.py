@@ -193,7 +193,7 @@ class Server:
                         raise ConnectionRefusedError("it does not speak TLS, which is required")
                     tls = None
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: connection,
+                connection.as_protocol,
                 accepted,
                 ssl=tls,
                 ssl_handshake_timeout=settings.tls_handshake_s if tls else None,
