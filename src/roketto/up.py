@@ -108,8 +108,9 @@ class Both:
     def describe(self) -> str:
         """Where everything is and how to get there, in three lines."""
         root = self._broker_config.store_path_root_dir
+        broker = f"{HOST}:{self._broker.port}"
         return (
-            f"name server {self.name_server}, broker {HOST}:{self._broker.port}; Ctrl-C stops both\n"
+            f"name server {self.name_server}, broker {broker}; Ctrl-C stops both\n"
             f"messages are kept in {root}; topics are created when they are first used\n"
             f'to connect: producer.setNamesrvAddr("{self.name_server}"), or'
             f" export NAMESRV_ADDR={self.name_server}"

@@ -8,13 +8,7 @@ import pytest
 from roketto.namesrv.config import FIELDS, NamesrvConfig
 from roketto.options import ConfigError
 from roketto.protocol.errors import RequestError
-
-HOSTILE = (
-    "/etc/passwd", "../../../etc/cron.d/x", "$(touch /tmp/owned)", "`id`", "a;rm -rf /", "x\ny=z",
-    "http://evil.example/x", "jndi:ldap://evil.example/a", "", " ", "%s%n", "{0.__class__}", "\0",
-    "9" * 4_000, "-1", "-99999999999999999999", "2147483648", "1e3", "0x10", "١٢", "NaN", "null",
-)  # fmt: skip
-"""What an attacker might write where a configuration expects something else."""
+from unit.hostile import HOSTILE_VALUES
 
 JAVA_KEYS = [
     "rocketmqHome", "kvConfigPath", "configStorePath", "productEnvName", "clusterTest",
@@ -142,7 +136,7 @@ def test_keys_without_effect_are_named() -> None:
 # --- run time -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE_VALUES)
 @pytest.mark.parametrize("key", FIELDS)
 def test_hostile_value_changes_nothing(key: str, text: str) -> None:
     config = NamesrvConfig()
