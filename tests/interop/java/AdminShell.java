@@ -6,8 +6,6 @@ import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
 /**
@@ -22,7 +20,6 @@ public final class AdminShell {
     private static final PrintStream ANSWERS = System.out;
     private static final ByteArrayOutputStream OUT = new ByteArrayOutputStream();
     private static final ByteArrayOutputStream ERR = new ByteArrayOutputStream();
-    private static final Thread MAIN = Thread.currentThread();
     private static volatile boolean busy;
 
     public static void main(String[] unused) throws Exception {
@@ -35,9 +32,7 @@ public final class AdminShell {
                 answer("exit");
             }
         }));
-        Thread waker = new Thread(AdminShell::wakeEventThreads, "waker");
-        waker.setDaemon(true);
-        waker.start();
+        Waker.watch(Thread.currentThread());
         for (String line = commands.readLine(); line != null; line = commands.readLine()) {
             run(line.split(SEPARATOR, -1));
         }
@@ -62,30 +57,6 @@ public final class AdminShell {
                 ((List<?>) field.get(null)).clear();
             }
         }
-    }
-
-    /** A client of 5.x that shuts down waits up to 3 s for a thread that sleeps on its queue. */
-    private static void wakeEventThreads() {
-        while (true) {
-            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(20));
-            if (busy && isStoppingServiceThread()) {
-                for (Thread thread : Thread.getAllStackTraces().keySet()) {
-                    if (thread.getName().equals("NettyEventExecutor")) {
-                        thread.interrupt();
-                    }
-                }
-            }
-        }
-    }
-
-    private static boolean isStoppingServiceThread() {
-        for (StackTraceElement frame : MAIN.getStackTrace()) {
-            if (frame.getClassName().endsWith(".ServiceThread")
-                && frame.getMethodName().equals("shutdown")) {
-                return true;
-            }
-        }
-        return false;
     }
 
     private static void answer(String state) {

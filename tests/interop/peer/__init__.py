@@ -1,6 +1,7 @@
 """The real Java RocketMQ as a fixture: fetched by name, started on free ports, stopped for sure."""
 
 from .admin import AdminOutput
+from .clients import ClientError, ClientShell
 from .errors import PeerFailedError, PeerUnavailableError
 from .fetch import VERSIONS
 from .peer import Peer
@@ -13,6 +14,8 @@ __all__ = [
     "VERSIONS",
     "AdminOutput",
     "Broker",
+    "ClientError",
+    "ClientShell",
     "JavaProcess",
     "NameServer",
     "Peer",

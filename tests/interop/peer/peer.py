@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from .admin import AdminOutput, AdminShell
+from .clients import ClientShell
 from .errors import PeerFailedError
 from .ports import PortLease
 from .process import QUICK, JavaProcess, Jvm, prepare_home
@@ -18,10 +19,18 @@ from .servers import Broker, NameServer, Server, start_broker, start_name_server
 _NAME_SERVER_HEAP_MB: Final = 96
 _BROKER_HEAP_MB: Final = 256
 _PROGRAM_HEAP_MB: Final = 128
+_CLIENTS_HEAP_MB: Final = 256
 
 _ADMIN_TIMEOUT_S: Final = 60.0
 _PROGRAM_TIMEOUT_S: Final = 120.0
 _CLOSE_GRACE_S: Final = 1.0
+
+_QUICK_CLIENTS: Final = {
+    "rocketmq.client.rebalance.waitInterval": "1000",
+    "rocketmq.client.rebalance.minInterval": "200",
+    "rocketmq.client.rebalance.lockInterval": "1000",
+}
+"""Twenty seconds each by default, but for the second, which is one."""
 
 
 class Peer:
@@ -51,6 +60,7 @@ class Peer:
         self._homes = 0
         self._servers: list[Server] = []
         self._programs: list[JavaProcess] = []
+        self._clients: list[ClientShell] = []
         self._admin = AdminShell(self._runtime, self._new_home("mqadmin"), self._jvm())
 
     def __enter__(self) -> Self:
@@ -151,12 +161,22 @@ class Peer:
         self._programs.append(process)
         return process
 
+    def clients(self, name_servers: Sequence[str]) -> ClientShell:
+        """Give a JVM for clients of these name servers; it starts with its first command."""
+        home = self._new_home("clients")
+        jvm = Jvm(_CLIENTS_HEAP_MB, self._flags, {**_QUICK_CLIENTS, **self._properties})
+        shell = ClientShell(self._runtime, home, jvm, ";".join(name_servers))
+        self._clients.append(shell)
+        return shell
+
     def close(self) -> None:
         """Stop everything, all at once rather than one after another, and remove the files.
 
         Nobody will read these stores again: what does not end soon is killed.
         """
         self._admin.close()
+        for shell in self._clients:
+            shell.close()
         processes = [*self._programs, *(server.process for server in self._servers)]
         for process in processes:
             process.terminate()

@@ -1,0 +1,242 @@
+"""Java's clients as Python objects: what to tell them, and what they saw."""
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+from interop.peer import ClientShell
+
+WAIT_S: Final = 20.0
+"""How long anything may take that is only waited for; nothing here takes more than a few."""
+
+DRAIN_GROUP: Final = "Drain"
+SHOWN_BYTES_MAX: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a producer was told; `None` for what it is not told about one-way messages."""
+
+    status: str
+    id: str
+    offset_id: str
+    topic: str
+    broker: str
+    queue: int
+    offset: int
+    region: str
+    traced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a consumer was given; `consumer` and `at_ms` only where a listener noted them."""
+
+    topic: str
+    broker: str
+    queue: int
+    offset: int
+    log_offset: int
+    body: str
+    id: str
+    flag: int
+    sys_flag: int
+    size: int
+    times: int
+    born_ms: int
+    stored_ms: int
+    properties: dict[str, str]
+    consumer: str = ""
+    at_ms: int = 0
+
+    @property
+    def user_properties(self) -> dict[str, str]:
+        """Without what clients and brokers add on the way."""
+        return {key: value for key, value in self.properties.items() if key not in _ADDED}
+
+
+_ADDED: Final = {
+    "UNIQ_KEY", "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "MSG_REGION", "TRACE_ON", "WAIT",
+    "CONSUME_START_TIME",
+}  # fmt: skip
+_NAMES: Final = {
+    "logOffset": "log_offset",
+    "sysFlag": "sys_flag",
+    "born": "born_ms",
+    "stored": "stored_ms",
+    "at": "at_ms",
+    "offsetId": "offset_id",
+}
+
+
+def _python_names(fields: dict[str, Any]) -> dict[str, Any]:
+    return {_NAMES.get(name, name): value for name, value in fields.items()}
+
+
+def messages_of(answer: list[dict[str, Any]]) -> list[Message]:
+    return [Message(**_python_names(fields)) for fields in answer]
+
+
+def shown_body(body: str) -> str:
+    """A body as `Message.body` has it: a long one is its size and its digest."""
+    data = body.encode()
+    if len(data) <= SHOWN_BYTES_MAX:
+        return body
+    return f"{len(data)}:{hashlib.sha256(data).hexdigest()}"
+
+
+def eventually(condition: Callable[[], bool], what: str) -> None:
+    """Wait until it is so."""
+    deadline_s = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline_s, f"waited {WAIT_S:.0f} s in vain for {what}"
+        time.sleep(0.02)
+
+
+class Clients:
+    """Producers, pullers and consumers of one version, all in one JVM."""
+
+    def __init__(self, shell: ClientShell) -> None:
+        self.shell = shell
+
+    def make_topic(self, topic: str, queues: int, addresses: Sequence[str]) -> None:
+        """Make a topic on these brokers and wait for its route."""
+        self.shell.do("topic", topic=topic, queues=queues, addresses=list(addresses))
+
+    def send(
+        self,
+        topic: str,
+        messages: Sequence[Mapping[str, Any] | str],
+        how: str = "sync",
+        **options: Any,
+    ) -> list[Sent]:
+        """Send messages, given as `java/MessageText.java` reads them or by their bodies alone."""
+        asked = [
+            {"topic": topic, **({"body": one} if isinstance(one, str) else one)} for one in messages
+        ]
+        answer = self.shell.do("send", how=how, messages=asked, **options)
+        return [Sent(**_python_names(fields)) for fields in answer if fields is not None]
+
+    def request(self, topic: str, body: str, how: str = "sync", wait_s: float = WAIT_S) -> Message:
+        """Send a request and give the reply."""
+        message = {"topic": topic, "body": body}
+        answer = self.shell.do("request", how=how, message=message, timeout_s=wait_s)
+        return messages_of([answer])[0]
+
+    def drain(self, topic: str) -> list[Message]:
+        """All that a topic holds, queue by queue, each in the order of its offsets."""
+        return messages_of(self.shell.do("drain", group=DRAIN_GROUP, topic=topic))
+
+    def bounds(self, topic: str, timestamp_ms: int = 0) -> dict[str, list[int]]:
+        """Of each queue the smallest and largest offset, and that of the time."""
+        bounds: dict[str, list[int]] = self.shell.do(
+            "bounds", group=DRAIN_GROUP, topic=topic, timestamp=timestamp_ms
+        )
+        return bounds
+
+    def push(self, name: str, topic: str, **options: Any) -> "PushConsumer":
+        """Start a push consumer; its group is of the same name unless `group` says another."""
+        return PushConsumer(self.shell, name, topic, options)
+
+    def received(self, consumers: Sequence["PushConsumer"], count: int) -> list[Message]:
+        """What these got together, in the order of its coming, when it is `count` messages."""
+        names = [consumer.name for consumer in consumers]
+        answer = self.shell.do("received", names=names, count=count, timeout_s=WAIT_S)
+        return messages_of(answer)
+
+    def lite(self, name: str, topic: str, **options: Any) -> "LiteConsumer":
+        """Start a lite pull consumer; its group is of the same name unless `group` says so."""
+        return LiteConsumer(self.shell, name, topic, options)
+
+
+class PushConsumer:
+    """A DefaultMQPushConsumer; `java/PushCommands.java` says what its options are."""
+
+    def __init__(
+        self, shell: ClientShell, name: str, topic: str, options: Mapping[str, Any]
+    ) -> None:
+        self.name = name
+        self.topic = topic
+        self._shell = shell
+        self._running = True
+        settings = {"group": name, "tags": "*", "from": "FIRST_OFFSET", **options}
+        shell.do("consume", name=name, topic=topic, **settings)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._running:
+            self.stop()
+
+    def received(self, count: int, wait_s: float = WAIT_S) -> list[Message]:
+        """What it got until there were `count` messages, or the time was over."""
+        answer = self._shell.do("received", names=[self.name], count=count, timeout_s=wait_s)
+        return messages_of(answer)
+
+    def queues(self) -> list[str]:
+        """The queues that it has now, as "broker:id"."""
+        queues: list[str] = self._shell.do("queues", name=self.name, topic=self.topic)
+        return queues
+
+    def offsets(self, topic: str | None = None) -> dict[str, int]:
+        """What it has consumed of each of its queues, written to the broker and read from it."""
+        offsets: dict[str, int] = self._shell.do(
+            "offsets", name=self.name, topic=topic or self.topic
+        )
+        return offsets
+
+    def stop(self) -> list[Message]:
+        """Shut it down; give all that it has received."""
+        self._running = False
+        return messages_of(self._shell.do("stop", name=self.name))
+
+
+class LiteConsumer:
+    """A DefaultLitePullConsumer; `java/LiteCommands.java` says what its options are."""
+
+    def __init__(
+        self, shell: ClientShell, name: str, topic: str, options: Mapping[str, Any]
+    ) -> None:
+        self._shell = shell
+        self._name = name
+        self._topic = topic
+        shell.do("lite", name=name, topic=topic, **{"group": name, "tags": "*", **options})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._shell.do("liteStop", name=self._name)
+
+    def poll(self, count: int, wait_s: float = WAIT_S) -> list[Message]:
+        """Poll until there are `count` messages, or the time is over."""
+        return messages_of(self._shell.do("poll", name=self._name, count=count, timeout_s=wait_s))
+
+    def seek(self, broker: str, queue: int, offset: int) -> None:
+        """Go to an offset; -1 is the begin, -2 the end."""
+        self._shell.do(
+            "seek", name=self._name, topic=self._topic, broker=broker, queue=queue, offset=offset
+        )
+
+    def commit(self) -> dict[str, int]:
+        """Commit what was polled; give the group's offsets."""
+        offsets: dict[str, int] = self._shell.do("commit", name=self._name)
+        return offsets
+
+    def queues(self) -> list[str]:
+        queues: list[str] = self._shell.do("liteQueues", name=self._name)
+        return queues
