@@ -14,11 +14,11 @@ import pytest
 from roketto.clock import wall_ms
 from roketto.protocol.record import decode_records
 from roketto.store.abort import AbortMark
+from roketto.store.delay_levels import DelayLevels
 from roketto.store.disk import Disk
 from roketto.store.files import Files
 from roketto.store.store import Store
 from roketto.storetool import rebuild as rebuild_module
-from roketto.storetool.delay_levels import DelayLevels
 from roketto.storetool.directory import Options, StoreDirectory
 from roketto.storetool.findings import Findings
 from roketto.storetool.rebuild import Part, Rebuild

@@ -13,10 +13,10 @@ import click
 from roketto.clock import monotonic_s, wall_ms
 from roketto.protocol.errors import ProtocolError, RequestError
 from roketto.protocol.tags import parse_tags
+from roketto.store.delay_levels import DELAY_LEVELS, DelayLevels
 from roketto.store.errors import StoreError, StoreLockedError
 from roketto.store.files import Files
 from roketto.storetool.check import Check
-from roketto.storetool.delay_levels import DELAY_LEVELS, DelayLevels
 from roketto.storetool.directory import Options, State, StoreDirectory
 from roketto.storetool.dump import Dump, Wanted
 from roketto.storetool.findings import Finding, Findings

@@ -21,6 +21,7 @@ from roketto.protocol.record import Record, decode_record
 from roketto.store.abort import AbortMark
 from roketto.store.checkpoint import Checkpoint, save_checkpoint
 from roketto.store.consumequeue import QueueMismatchError
+from roketto.store.delay_levels import DelayLevels
 from roketto.store.dispatch import Dispatcher, Stored
 from roketto.store.errors import StoreError
 from roketto.store.files import Files
@@ -29,7 +30,6 @@ from roketto.store.indexfile import ENTRIES, SLOTS
 from roketto.store.queues import Queues
 from roketto.store.recovery import Progress
 from roketto.storetool.check import has_bad_crc_property, unchecked
-from roketto.storetool.delay_levels import DelayLevels
 from roketto.storetool.directory import State, StoreDirectory
 from roketto.storetool.facts import expect
 from roketto.storetool.findings import Findings
@@ -277,7 +277,9 @@ class Rebuild:
     # --- the new ones -------------------------------------------------------------------------
 
     def _dispatch_all(self, queues: Queues | None, index: Index | None) -> None:
-        dispatcher = None if queues is None else Dispatcher(queues, None, None, self._delays)
+        dispatcher = (
+            None if queues is None else Dispatcher(queues, None, None, self._delays.delay_ms)
+        )
         walk = LogWalk(self._store.log, Findings(), check_crc=False)
         deleted, has_tags = self._deleted_queues(), self._has_tags
         for _, record in self._records(walk):

@@ -10,9 +10,9 @@ import pytest
 from roketto.clock import wall_ms
 from roketto.protocol.names import SCHEDULE_TOPIC
 from roketto.protocol.properties import encode_properties
+from roketto.store.delay_levels import DelayLevels
 from roketto.store.files import Files
 from roketto.store.store import Store, StoreSettings
-from roketto.storetool.delay_levels import DelayLevels
 from roketto.storetool.directory import Options, StoreDirectory
 from roketto.storetool.findings import Findings
 from roketto.storetool.rebuild import CannotRebuildError, LogDamagedError, Part, Rebuild, Rebuilt
@@ -192,7 +192,7 @@ def test_a_queue_that_began_anew_has_its_new_messages_only(tmp_path: Path) -> No
 def test_delayed_messages_are_due_when_they_were(tmp_path: Path) -> None:
     """Their units have a time where others have the hash of a tag."""
     delays = DelayLevels("1s 7s")
-    store = Store(tmp_path, SETTINGS, clock_ms=Clock(), zone=UTC, delay_of_level=delays)
+    store = Store(tmp_path, SETTINGS, clock_ms=Clock(), zone=UTC, delay_of_level=delays.delay_ms)
     store.open(1)
     record = stores.message(1, SCHEDULE_TOPIC, 1)
     record.properties_raw = encode_properties({"DELAY": "2", "KEYS": "k"})
@@ -241,15 +241,3 @@ def test_an_index_of_unknown_layout_is_refused(tmp_path: Path) -> None:
     patch(index_path(tmp_path), 0, b"\xff" * 40)
     with pytest.raises(CannotRebuildError, match="--index-slots"):
         rebuild(tmp_path)
-
-
-def test_delay_levels_are_read_as_java_reads_them() -> None:
-    """Levels above the last are the last; unknown ones wait a second."""
-    levels = DelayLevels()
-    assert [levels(n) for n in (1, 2, 5, 18, 99, 0)] == [
-        1_000, 5_000, 60_000, 7_200_000, 7_200_000, 1_000,
-    ]  # fmt: skip
-    assert DelayLevels("1d")(1) == 86_400_000
-    assert DelayLevels("")(1) == 1_000
-    with pytest.raises(ValueError, match="'5x'"):
-        DelayLevels("1s 5x")

@@ -11,16 +11,20 @@ _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class DelayLevels:
-    """The delays of a broker: ``DelayLevels("1s 5s")(2)`` is 5000. ValueError for other texts."""
+    """The delays of a broker: ``DelayLevels("1s 5s").delay_ms(2)`` is 5000. ValueError for others.
+
+    Levels count from 1; ``count`` is the last one.
+    """
 
     def __init__(self, text: str = DELAY_LEVELS) -> None:
         self._delays_ms = [_parse(word) for word in text.split()]
+        self.count: int = len(self._delays_ms)
 
-    def __call__(self, level: int) -> int:
+    def delay_ms(self, level: int) -> int:
         """The milliseconds of a level; those above the last count as the last."""
         if level < 1 or not self._delays_ms:
             return _UNKNOWN_MS
-        return self._delays_ms[min(level, len(self._delays_ms)) - 1]
+        return self._delays_ms[min(level, self.count) - 1]
 
 
 def _parse(word: str) -> int:

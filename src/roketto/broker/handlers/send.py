@@ -1,0 +1,386 @@
+"""Sending: messages one by one and in batches (10, 310, 320).
+
+``send_v2`` is the hot path. A message that asks for nothing special, which nearly all are, goes
+straight from the fields of its request to the log: its property string is never taken apart, only
+searched for the few names that would make it special, and its body stays where it arrived. What is
+not as plain as that takes ``send_any``, which looks at everything, in the order of Java's checks.
+"""
+
+import random
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Final
+
+from roketto.broker.context import Context, Handler
+from roketto.broker.put import DELAY_MARK, INNER_NUM_MARK, TIMER_MARK, put, put_as_is, put_batch
+from roketto.broker.retry import group_of_retry_topic, is_dead_on_send, retries_max
+from roketto.broker.topics import PERM_WRITE, SendTarget
+from roketto.protocol import property_names as names
+from roketto.protocol.bodies.topics import TopicFilterType
+from roketto.protocol.codes import RequestCode, ResponseCode
+from roketto.protocol.command import ONE_WAY_FLAG, Command
+from roketto.protocol.errors import RequestError
+from roketto.protocol.headers.base import I32_MAX, I64_MAX, decode_header
+from roketto.protocol.headers.send import (
+    SendMessageRequest,
+    SendMessageV2Request,
+    send_request_from_v2,
+)
+from roketto.protocol.limits import TOPIC_BYTES_MAX
+from roketto.protocol.names import dlq_topic, is_retry_topic
+from roketto.protocol.properties import get_property, join_properties, remove_property
+from roketto.protocol.record import Record
+from roketto.protocol.sysflags import (
+    COMPRESSED,
+    COMPRESSION_TYPE,
+    HOST_BITS,
+    MULTI_TAGS,
+    TRANSACTION_PREPARED,
+    TRANSACTION_ROLLBACK,
+    TRANSACTION_TYPE,
+)
+from roketto.protocol.utf8 import encode_utf8
+from roketto.remoting.connection import Connection, Reply
+
+_REQUIRED: Final = itemgetter("a", "c", "d", "e", "f", "g", "h")
+_UNUSUAL_BITS: Final = ~(COMPRESSED | MULTI_TAGS | HOST_BITS | COMPRESSION_TYPE)
+"""Bits of the system flag, and those that it does not have, that make a message special."""
+
+_UNIQUE_KEY: Final = b"UNIQ_KEY\x01"
+_TRANSACTION: Final = b"TRAN_MSG\x01"
+_RECEIPT: Final = b"POP_CK\x01"
+_CLUSTER: Final = b"CLUSTER\x01"
+_WAIT: Final = b"WAIT\x01true"
+_ITEM_END: Final = b"\x02"
+
+_DLQ_QUEUES: Final = 1
+
+
+def send_v2(context: Context, connection: Connection, request: Command) -> Reply:
+    """310 and 320: a message, or a batch of them, under one-letter names."""
+    ext = request.ext
+    if ext is None:
+        return send_any(context, connection, request)
+    topic = ext.get("b", "")
+    target = context.topics.targets.get(topic)
+    raw = encode_utf8(ext.get("i", ""))
+    body = request.body
+    if (
+        target is None
+        or not target.is_plain
+        or not body
+        or ext.get("j", "0") != "0"
+        or ext.get("m", "false") != "false"
+        or "l" in ext
+        or DELAY_MARK in raw
+        or TIMER_MARK in raw
+        or _TRANSACTION in raw
+        or _RECEIPT in raw
+        or _CLUSTER in raw
+        or INNER_NUM_MARK in raw
+        or context.config.start_accept_send_request_time_stamp
+    ):
+        return send_any(context, connection, request)
+    try:
+        _, _, queues, queue, bits, born, flag = _REQUIRED(ext)
+        if not (queues + queue + bits + born + flag).isdecimal():
+            return send_any(context, connection, request)
+        queue_id = int(queue)
+        sys_flag = int(bits)
+        born_time_ms = int(born)
+        user_flag = int(flag)
+        int(queues)
+    except (KeyError, ValueError):
+        return send_any(context, connection, request)
+    at = raw.rfind(_UNIQUE_KEY)
+    end = raw.find(_ITEM_END, at)
+    if (
+        queue_id >= target.queue_count
+        or sys_flag & _UNUSUAL_BITS
+        or user_flag > I32_MAX
+        or born_time_ms > I64_MAX
+        or at < 0
+        or end <= at + len(_UNIQUE_KEY)
+        or (at and raw[at - 1] != 2)
+    ):
+        return send_any(context, connection, request)
+    sending = context.sending
+    properties = raw if raw[-1] == 2 else raw + _ITEM_END
+    record = Record(
+        topic, body, properties + sending.own_properties, queue_id, user_flag, 0, 0, sys_flag,
+        born_time_ms, sending.born_hosts.get(connection) or sending.born_host(connection), 0,
+        sending.store_host,
+    )  # fmt: skip
+    unique_key = raw[at + len(_UNIQUE_KEY) : end]
+    return _store_plain(context, connection, request, record, queue, unique_key)
+
+
+def _store_plain(
+    context: Context,
+    connection: Connection,
+    request: Command,
+    record: Record,
+    queue: str,
+    unique_key: bytes,
+) -> Reply:
+    """Store a message that is not special, and say where it is."""
+    where = put_as_is(context.store, context.stats, record)
+    if request.flag & ONE_WAY_FLAG:
+        return None
+    sending = context.sending
+    ext = {
+        "msgId": f"{sending.id_prefix}{where.log_offset:016X}",
+        "queueId": queue,
+        "queueOffset": str(where.queue_offset),
+        "transactionId": unique_key.decode(),
+        "MSG_REGION": sending.region,
+        "TRACE_ON": sending.trace,
+    }
+    answer = request.answer(0, ext)
+    raw = record.properties_raw
+    if _WAIT in raw or waits_for_disk(raw):
+        return context.durability.answer_when_safe(connection, request, answer, where.end)
+    return answer
+
+
+# --- all others -----------------------------------------------------------------------------------
+
+
+def send_v1(context: Context, connection: Connection, request: Command) -> Reply:
+    """10: the same under full names."""
+    return _send(context, connection, request, decode_header(SendMessageRequest, request.ext))
+
+
+def send_any(context: Context, connection: Connection, request: Command) -> Reply:
+    """310 and 320, whatever is asked."""
+    header = send_request_from_v2(decode_header(SendMessageV2Request, request.ext))
+    return _send(context, connection, request, header)
+
+
+def _send(
+    context: Context, connection: Connection, request: Command, header: SendMessageRequest
+) -> Reply:
+    target = check_send(context, connection, header)
+    if header.batch:
+        return _send_batch(context, connection, request, header, target)
+    queue_id = choose_queue(header, target)
+    record = make_record(context, connection, request, header, target, queue_id)
+    raw = own_properties(context, header.properties)
+    unique_key = get_property(raw, names.UNIQ_KEY)
+    if unique_key is None:
+        unique_key = context.sending.next_unique_id()
+        raw = join_properties(raw, encode_utf8(f"{names.UNIQ_KEY}\x01{unique_key}\x02"))
+    record.properties_raw = raw
+    if is_retry_topic(header.topic):
+        _redirect_dead(context, request, header, record)
+    if target.is_compacted and not (get_property(raw, names.KEYS) or "").strip():
+        raise RequestError(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"Required message key is missing: topic {header.topic} is compacted and keeps the last"
+            " message of each key; set KEYS",
+        )
+    _check_transaction(context, record)
+    where = put(context, record)
+    ext = {
+        "msgId": where.message_id,
+        "queueId": str(queue_id),
+        "queueOffset": str(where.queue_offset),
+        "transactionId": unique_key,
+    }
+    return answer_stored(context, connection, request, raw, ext, where.end)
+
+
+def _send_batch(
+    context: Context,
+    connection: Connection,
+    request: Command,
+    header: SendMessageRequest,
+    target: SendTarget,
+) -> Reply:
+    """Its messages are stored as they were sent; only place and time are the broker's."""
+    topic = header.topic
+    if len(topic) > TOPIC_BYTES_MAX:
+        raise RequestError(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"message topic length too long {len(topic)}: batches take {TOPIC_BYTES_MAX} at most;"
+            " send the messages one by one",
+        )
+    if is_retry_topic(topic):
+        raise RequestError(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"batch request does not support retry group {topic}: send the messages one by one",
+        )
+    queue_id = choose_queue(header, target)
+    batch = make_record(context, connection, request, header, target, queue_id)
+    batch.properties_raw = raw = encode_utf8(header.properties or "")
+    where = put_batch(context, batch)
+    ext = {
+        "msgId": ",".join(where.message_ids),
+        "queueId": str(queue_id),
+        "queueOffset": str(where.queue_offset),
+    }
+    unique_key = get_property(raw, names.UNIQ_KEY)
+    if unique_key is not None:
+        ext["transactionId"] = unique_key
+    return answer_stored(context, connection, request, raw, ext, where.end)
+
+
+def answer_stored(
+    context: Context,
+    connection: Connection,
+    request: Command,
+    raw: bytes,
+    ext: dict[str, str],
+    end: int,
+) -> Reply:
+    """Say where a message is, once it is as safe as its properties ``raw`` ask for."""
+    if request.is_one_way:
+        return None
+    ext[names.MSG_REGION] = context.sending.region
+    ext[names.TRACE_ON] = context.sending.trace
+    answer = request.answer(0, ext)
+    if waits_for_disk(raw):
+        return context.durability.answer_when_safe(connection, request, answer, end)
+    return answer
+
+
+def waits_for_disk(raw: bytes) -> bool:
+    """Whether the producer wants its answer when the message is safe; it may say WAIT=false."""
+    wait = get_property(raw, names.WAIT)
+    return wait is None or wait.lower() == "true"
+
+
+# --- what is checked, in this order ---------------------------------------------------------------
+
+
+def check_send(context: Context, connection: Connection, header: SendMessageRequest) -> SendTarget:
+    """The topic to send to; RequestError if it, its queue or the broker may not be sent to."""
+    config = context.config
+    start_ms = config.start_accept_send_request_time_stamp
+    if start_ms and context.clock_ms() < start_ms:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR,
+            f"broker unable to service, until {start_ms} ms since 1970"
+            " (startAcceptSendRequestTimeStamp); send to another broker",
+        )
+    topic = header.topic
+    known = context.topics.get(topic)
+    if not config.broker_permission & PERM_WRITE and known is not None and known.order:
+        raise RequestError(
+            ResponseCode.NO_PERMISSION,
+            f"the broker[{context.address}] sending message is forbidden: brokerPermission is"
+            f" {config.broker_permission}, without write (2), and topic {topic} is an ordered one",
+        )
+    target = context.topics.target(
+        topic, header.default_topic, header.default_topic_queue_nums, bool(header.unit_mode)
+    )
+    if header.queue_id >= target.queue_count:
+        found = target.config
+        raise RequestError(
+            ResponseCode.INVALID_PARAMETER,
+            f"request queueId[{header.queue_id}] is illegal, topic {topic} has"
+            f" {found.write_queue_nums} queues to write and {found.read_queue_nums} to read,"
+            f" counted from 0. Producer: {connection.peer}",
+        )
+    return target
+
+
+def choose_queue(header: SendMessageRequest, target: SendTarget) -> int:
+    """The queue that was asked for; below zero means any."""
+    if header.queue_id >= 0:
+        return header.queue_id
+    if target.write_queue_count <= 0:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR,
+            f"topic {header.topic} has no queue to write to (writeQueueNums is"
+            f" {target.write_queue_count}); give it some with mqadmin updateTopic",
+        )
+    return random.randrange(target.write_queue_count)
+
+
+def _redirect_dead(
+    context: Context, request: Command, header: SendMessageRequest, record: Record
+) -> None:
+    """Let a message for a retry topic that was tried often enough become a dead letter."""
+    name = group_of_retry_topic(header.topic)
+    group = context.groups.find(name)
+    if group is None:
+        raise RequestError(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group not exist, {name}: create it with mqadmin updateSubGroup, or set"
+            " autoCreateSubscriptionGroup",
+        )
+    times_max = retries_max(group, request.version, header.max_reconsume_times)
+    is_orderly = context.locks.is_group_locked(name)
+    if is_dead_on_send(record.reconsume_times, times_max, is_orderly=is_orderly):
+        dead = context.topics.create_for_group(dlq_topic(name), _DLQ_QUEUES)
+        record.topic = dead.topic_name
+        record.queue_id = 0
+        record.set_property(names.DELAY, "-1")  # as Java leaves it: it is delivered at once
+
+
+def _check_transaction(context: Context, record: Record) -> None:
+    """Refuse half messages, which nobody here would ever commit, and what pretends to be more.
+
+    A client before 4.6.1 leaves the mark of a transaction on a message that it sends for a retry.
+    Such a message is an ordinary one; with its bits it would be in no queue.
+    """
+    kind = record.sys_flag & TRANSACTION_TYPE
+    marked = (record.get_property(names.TRANSACTION_PREPARED) or "").lower() == "true"
+    if marked and record.reconsume_times > 0 and context.delays.level_of(record) > 0:
+        record.sys_flag &= ~TRANSACTION_TYPE
+    elif marked or kind == TRANSACTION_PREPARED:
+        raise RequestError(
+            ResponseCode.NO_PERMISSION,
+            f"the broker[{context.address}] sending transaction message is forbidden: it has no"
+            " transactions yet; send the message without one, or to another broker",
+        )
+    elif kind == TRANSACTION_ROLLBACK:
+        raise RequestError(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"sysFlag {record.sys_flag} says that the message is rolled back, so that nobody would"
+            " consume it; send it without bits 0xC",
+        )
+
+
+# --- the record -----------------------------------------------------------------------------------
+
+
+def make_record(
+    context: Context,
+    connection: Connection,
+    request: Command,
+    header: SendMessageRequest,
+    target: SendTarget,
+    queue_id: int,
+) -> Record:
+    """The record of a request, without its properties; the body stays where it arrived."""
+    sys_flag = header.sys_flag
+    if target.config.topic_filter_type is TopicFilterType.MULTI_TAG:
+        sys_flag |= MULTI_TAGS
+    return Record(
+        header.topic,
+        request.body,
+        queue_id=queue_id,
+        flag=header.flag,
+        sys_flag=sys_flag,
+        born_time_ms=header.born_timestamp,
+        born_host=context.sending.born_host(connection),
+        store_host=context.store_host,
+        reconsume_times=header.reconsume_times or 0,
+    )
+
+
+def own_properties(context: Context, properties: str | None) -> bytes:
+    """A producer's properties and behind them the broker's, none of them twice."""
+    raw = encode_utf8(properties or "")
+    for name in (names.POP_CK, names.MSG_REGION, names.TRACE_ON, names.CLUSTER):
+        raw = remove_property(raw, name)
+    return join_properties(raw, context.sending.own_properties)
+
+
+ROUTES: Final[Mapping[RequestCode, Handler]] = {
+    RequestCode.SEND_MESSAGE: send_v1,
+    RequestCode.SEND_MESSAGE_V2: send_v2,
+    RequestCode.SEND_BATCH_MESSAGE: send_v2,
+}

@@ -1,0 +1,85 @@
+"""The way of every message into the store: delays are told from the rest, and what is put counts.
+
+========================  ===================================================================
+``put``                   one message as a client, or this broker for it, wants it delivered
+``put_as_is``             one message that goes into the queue it names, whatever it says of delays
+``put_batch``             the messages of a batch, all or none
+========================  ===================================================================
+
+All of them raise PutRefusedError, with nothing written, where the store does not take a message.
+"""
+
+from typing import Final
+
+from roketto.broker.context import Context
+from roketto.broker.stats import Statistics
+from roketto.protocol.properties import get_property
+from roketto.protocol.property_names import INNER_NUM
+from roketto.protocol.record import Record
+from roketto.protocol.sysflags import INNER_BATCH, TRANSACTION_TYPE
+from roketto.store.put_status import PutRefusedError, PutStatus
+from roketto.store.store import BatchResult, PutResult, Store
+
+DELAY_MARK: Final = b"DELAY\x01"
+TIMER_MARK: Final = b"TIMER_DEL"
+"""Without these two in its property string a message has no delay; with one it may have."""
+INNER_NUM_MARK: Final = b"INNER_NUM\x01"
+
+
+def put(context: Context, record: Record) -> PutResult:
+    """Store a message, or let it wait for its time if it is a delayed one.
+
+    ``record`` then says where it is: topic and queue are those of the delay level while it waits.
+    """
+    raw = record.properties_raw
+    if not record.body:
+        raise PutRefusedError(
+            PutStatus.MESSAGE_ILLEGAL,
+            f"the message for topic {record.topic} has no body; send at least one byte",
+        )
+    if record.sys_flag & INNER_BATCH or INNER_NUM_MARK in raw:
+        _refuse_inner_batch(record)
+    if DELAY_MARK in raw or TIMER_MARK in raw:
+        context.delays.transform(record)
+    return put_as_is(context.store, context.stats, record)
+
+
+def put_as_is(store: Store, stats: Statistics, record: Record) -> PutResult:
+    """Store a message in the queue it names."""
+    result = store.append(record)
+    stats.note_put(record.topic, record.queue_id, 1, result.size)
+    return result
+
+
+def put_batch(context: Context, batch: Record) -> BatchResult:
+    """Store the messages of a batch. Neither delays nor transactions come in batches."""
+    raw = batch.properties_raw
+    if batch.sys_flag & INNER_BATCH or INNER_NUM_MARK in raw:
+        _refuse_inner_batch(batch)
+    if batch.sys_flag & TRANSACTION_TYPE:
+        raise PutRefusedError(
+            PutStatus.MESSAGE_ILLEGAL,
+            f"sysFlag {batch.sys_flag} of a batch for topic {batch.topic} marks a transaction;"
+            " send the messages of a transaction one by one",
+        )
+    if DELAY_MARK in raw or TIMER_MARK in raw:
+        context.delays.refuse_in_batch(batch)
+    result = context.store.append_batch(batch)
+    context.stats.note_put(batch.topic, batch.queue_id, len(result.sizes), sum(result.sizes))
+    return result
+
+
+def _refuse_inner_batch(record: Record) -> None:
+    """Queues here hold single messages; a batch in one record would be one message to them."""
+    count = get_property(record.properties_raw, INNER_NUM)
+    if record.sys_flag & INNER_BATCH:
+        reason = f"sysFlag {record.sys_flag} (bit 0x80) says that the body is an inner batch"
+    elif count is not None:
+        reason = f"property INNER_NUM is {count[:20]!a}"
+    else:
+        return
+    raise PutRefusedError(
+        PutStatus.MESSAGE_ILLEGAL,
+        f"the message for topic {record.topic} is an inner batch ({reason}), which only queues of"
+        " type BatchCQ hold; send a batch by request code 320",
+    )
