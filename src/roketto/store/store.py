@@ -8,16 +8,12 @@ thread tells it to (``on_flushed``), and ``tick`` about once a second.
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
-from itertools import accumulate
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from roketto.clock import wall_ms
 from roketto.protocol.errors import IllegalNameError
-from roketto.protocol.ids import encode_offset_id
-from roketto.protocol.limits import MESSAGE_BYTES_MAX
 from roketto.protocol.names import path_component
 from roketto.protocol.record import Record
 from roketto.protocol.record_layout import peek_store_time_ms
@@ -29,93 +25,29 @@ from roketto.protocol.sysflags import (
 from roketto.store.abort import AbortMark
 from roketto.store.checkpoint import Checkpoint, Marks, load_checkpoint, save_checkpoint
 from roketto.store.commitlog import CommitLog
-from roketto.store.consumequeue import FILE_BYTES, Boundary, ConsumeQueue
+from roketto.store.consumequeue import Boundary, ConsumeQueue
 from roketto.store.derived import DerivedSync
 from roketto.store.diskgate import DiskGate
 from roketto.store.dispatch import Arrival, DelayOfLevel, Dispatcher, Stored, StoredBatch
 from roketto.store.errors import DiskFullError, StoreError
 from roketto.store.files import FileLock, Files
-from roketto.store.flush import Flusher, FlushSettings
+from roketto.store.flush import Flusher
 from roketto.store.index import Index
-from roketto.store.indexfile import ENTRIES, SLOTS
+from roketto.store.put_result import BatchResult, PutResult
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.queues import Queues
-from roketto.store.reading import GetResult, Predicate, TransferLimits, get_messages
+from roketto.store.reading import GetResult, Predicate, get_messages
 from roketto.store.record_check import BLANK_BYTES
 from roketto.store.recovery import Progress, Recovered, Recovery, log_goes_on
-from roketto.store.retention import Retention, RetentionSettings
+from roketto.store.retention import Retention
 from roketto.store.segments import Segments
+from roketto.store.settings import StoreSettings
 from roketto.store.worker import Worker
+
+__all__ = ["BatchResult", "PutResult", "Store", "StoreSettings"]
 
 _QUERY_MAX: Final = 64
 """Messages that a query by key returns at most: Java's maxMsgsNumBatch."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreSettings:
-    """What a store is made with; names of Java's options stand beside ours."""
-
-    segment_bytes: int = 1 << 30
-    """mappedFileSizeCommitLog"""
-    queue_file_bytes: int = FILE_BYTES
-    """mappedFileSizeConsumeQueue"""
-    index_enable: bool = True
-    """messageIndexEnable"""
-    index_slots: int = SLOTS
-    """maxHashSlotNum"""
-    index_entries: int = ENTRIES
-    """maxIndexNum"""
-    is_flush_sync: bool = False
-    """flushDiskType=SYNC_FLUSH: a message can be consumed once it is on the disk, not before."""
-    flush: FlushSettings = field(default_factory=FlushSettings)
-    message_bytes_max: int = MESSAGE_BYTES_MAX
-    """maxMessageSize"""
-    append_crc: bool = True
-    """enabledAppendPropCRC: a checksum over the whole of each record, 20 bytes more. Java's default
-    is off; its brokers and clients take such records as any other."""
-    memory_bytes: int = 8 << 30
-    """How much memory the machine has, for guessing whether a read needs the disk."""
-    limits: TransferLimits = field(default_factory=TransferLimits)
-    retention: RetentionSettings = field(default_factory=RetentionSettings)
-
-
-class PutResult(NamedTuple):
-    """Where a message is. It is safe once ``Store.flushed`` has reached ``end``."""
-
-    queue_offset: int
-    log_offset: int
-    size: int
-    store_time_ms: int
-    store_host: bytes
-
-    @property
-    def end(self) -> int:
-        return self.log_offset + self.size
-
-    @property
-    def message_id(self) -> str:
-        """The broker's id of the message."""
-        return encode_offset_id(self.store_host, self.log_offset)
-
-
-class BatchResult(NamedTuple):
-    """Where the messages of a batch are: one behind the other. Safe as PutResult says."""
-
-    queue_offset: int
-    log_offset: int
-    sizes: list[int]
-    store_time_ms: int
-    store_host: bytes
-
-    @property
-    def end(self) -> int:
-        return self.log_offset + sum(self.sizes)
-
-    @property
-    def message_ids(self) -> list[str]:
-        """The broker's ids of the messages, in order."""
-        offsets = accumulate(self.sizes[:-1], initial=self.log_offset)
-        return [encode_offset_id(self.store_host, offset) for offset in offsets]
 
 
 class Store:
@@ -172,6 +104,7 @@ class Store:
         self._next_offsets: dict[tuple[str, int], int] = {}
         self._waiting: deque[tuple[int, Stored | StoredBatch]] = deque()
         self._is_behind = False
+        self._has_deleted = False
         self._checkpoint = Checkpoint()
         self._crc_from: int | None = None
         self._mark = (0, 0)
@@ -425,6 +358,17 @@ class Store:
         self.gate.hold(f"the queues and the index of {self.root} cannot be written: {error}")
         self._is_behind = True
 
+    def delete_topic(self, topic: str) -> None:
+        """Forget the queues of a topic; its messages stay in the log until that loses them.
+
+        A crash before the next tick may bring queues back, with what the log has of them.
+        """
+        self._waiting = deque(entry for entry in self._waiting if entry[1].topic != topic)
+        for key in [key for key in self._next_offsets if key[0] == topic]:
+            del self._next_offsets[key]
+        self._queues.delete_topic(topic)
+        self._has_deleted = True
+
     # --- time goes on -----------------------------------------------------------------------------
 
     @property
@@ -470,6 +414,7 @@ class Store:
         try:
             if self._is_sync_due(now_ms):
                 self._derived.begin(self._take_marks(), now_ms)
+                self._has_deleted = False
             has_more = self._derived.step()
             self.retention.units_end = self._derived.synced_end
         except DiskFullError as error:
@@ -487,7 +432,7 @@ class Store:
         if self._is_behind or not self._derived.is_idle or self._flusher.failure is not None:
             return False
         is_due = self._derived.is_due(now_ms, self._log.written)
-        return is_due or self.retention.is_urgent(now_ms)
+        return is_due or self._has_deleted or self.retention.is_urgent(now_ms)
 
     def _sync_derived(self) -> bool:
         """Sync everything now, at the end; False if that failed, and this is no clean stop."""
@@ -558,6 +503,11 @@ class Store:
     def topics(self) -> Iterable[tuple[str, list[int]]]:
         """The topics that have queues, with the ids of these."""
         return [(topic, self._queues.queue_ids(topic)) for topic in self._queues.topics()]
+
+    @property
+    def log(self) -> CommitLog:
+        """The log itself, to be read only."""
+        return self._log
 
     def record_at(self, log_offset: int) -> Record:
         """The message at a log offset; OutsideLogError or RecordError if there is none."""
