@@ -13,9 +13,10 @@ from types import ModuleType
 
 import pytest
 
-from roketto.namesrv.config import FIELDS, NamesrvConfig
+from roketto.broker.config import BrokerConfig
+from roketto.namesrv.config import NamesrvConfig
 from roketto.namesrv.handlers import HANDLERS, SIMPLE_HANDLERS
-from roketto.options import Option
+from roketto.options import Config, Option, fields_of
 from roketto.protocol.hosts import encode_host
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record
@@ -71,8 +72,15 @@ def test_a_command_in_the_docs_works(page: str, command: str, tmp_path: Path) ->
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "site" / "roketto" / "py.typed").exists()
         assert (tmp_path / "site" / "bin" / "mqnamesrv").exists()
+        assert (tmp_path / "site" / "bin" / "mqbroker").exists()
     elif words[0] == "mqnamesrv":
-        try_name_server(words, tmp_path)
+        try_server(words, ["--port", "0"], "The Name Server boot success", tmp_path)
+    elif words[0] == "mqbroker":
+        try_server(words, ["--port", "0"], "boot success", tmp_path)
+    elif words[:2] == ["roketto", "up"]:
+        try_server(
+            words, ["--port", "0", "--namesrv-port", "0"], "name server 127.0.0.1:", tmp_path
+        )
     elif words[:2] == ["roketto", "store"]:
         try_store_tool(words, tmp_path)
     else:
@@ -98,24 +106,32 @@ def try_store_tool(words: list[str], folder: Path) -> None:
     assert done.stdout or "--begin" in words
 
 
-def try_name_server(words: list[str], folder: Path) -> None:
-    """Run it to its end, or until it serves; a free port takes the place of 9876."""
-    (folder / "namesrv.conf").write_text("orderMessageEnable=true\n")
-    if words[-1] in ("-p", "--help"):
+CONFIGURATIONS = {
+    "namesrv.conf": "orderMessageEnable=true\n",
+    "broker.conf": "brokerName=broker-a\nmappedFileSizeCommitLog=1048576\nmaxIndexNum=400\n",
+}
+"""Files that the pages name."""
+
+
+def try_server(words: list[str], free_ports: list[str], banner: str, folder: Path) -> None:
+    """Run it to its end, or until it serves; free ports take the place of those it would take."""
+    for name, text in CONFIGURATIONS.items():
+        (folder / name).write_text(text)
+    if words[-1] in ("-p", "-m", "--help"):
         assert run(words, folder).returncode == 0
         return
     environment = {**os.environ, "HOME": str(folder)}
     with subprocess.Popen(
-        [str(BIN / words[0]), *words[1:], "--port", "0"],
+        [str(BIN / words[0]), *words[1:], *free_ports],
         cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None
         line = process.stdout.readline()
-        while line and "boot success" not in line:
+        while line and banner not in line:
             line = process.stdout.readline()
         process.terminate()
         _, stderr = process.communicate(timeout=20)
-    assert "The Name Server boot success" in line, stderr
+    assert banner in line, stderr
     assert process.returncode == 0, stderr
 
 
@@ -167,33 +183,42 @@ def test_the_documented_requests_are_the_ones_served() -> None:
     assert codes == set(map(int, HANDLERS | SIMPLE_HANDLERS))
 
 
-def option_table() -> str:
-    """The options of the name server as docs/namesrv.md shows them."""
+def option_table(config: Config) -> str:
+    """The options of a server as its page shows them."""
     lines = ["| key | default | at run time | note |", "|---|---|---|---|"]
-    config = NamesrvConfig()
-    for key, (name, kind, option) in FIELDS.items():
-        value = getattr(config, name)
-        default = str(value).replace(str(Path.home()), "~")
-        if key == "rocketmqHome":
-            default = "$ROCKETMQ_HOME"
+    for key, (name, kind, option) in fields_of(type(config)).items():
+        default = str(getattr(config, name)).replace(str(Path.home()), "~")
+        default = OF_THE_MACHINE.get(key, default)
         shown = default.lower() if kind is bool else default
         change = "yes" if option.changeable else ""
         lines.append(f"| `{key}` | {f'`{shown}`' if shown else ''} | {change} | {note(option)} |")
     return "\n".join(lines)
 
 
+OF_THE_MACHINE = {
+    "rocketmqHome": "$ROCKETMQ_HOME",
+    "namesrvAddr": "$NAMESRV_ADDR",
+    "brokerName": "the host's name",
+    "brokerIP1": "the host's address",
+    "brokerIP2": "the host's address",
+}
+"""Defaults that are found when a server starts."""
+
+
 def note(option: Option) -> str:
     if not option.effective:
         return "no effect here"
-    if option.choices == ("false",):
-        return "only `false`"
     if option.choices:
-        return " or ".join(f"`{choice}`" for choice in option.choices)
+        few = " or ".join(f"`{choice}`" for choice in option.choices)
+        return few if len(option.choices) > 1 else f"only {few}"
     return "" if option.java else "ours"
 
 
-def test_the_option_table_is_the_configuration() -> None:
-    """The table in docs/namesrv.md is made from the configuration; replace it when this fails."""
-    page = (ROOT / "docs" / "namesrv.md").read_text()
-    shown = page.split("<!-- options -->\n")[1].split("\n<!-- /options -->")[0]
-    assert shown == option_table(), f"the table should read:\n{option_table()}"
+@pytest.mark.parametrize(
+    ("page", "config"), [("namesrv.md", NamesrvConfig()), ("broker.md", BrokerConfig())]
+)
+def test_the_option_table_is_the_configuration(page: str, config: Config) -> None:
+    """The table of a page is made from the configuration; replace it when this fails."""
+    text = (ROOT / "docs" / page).read_text()
+    shown = text.split("<!-- options -->\n")[1].split("\n<!-- /options -->")[0]
+    assert shown == option_table(config), f"the table should read:\n{option_table(config)}"

@@ -25,12 +25,12 @@ from roketto.options import (
 )
 from roketto.protocol.limits import FRAME_BYTES_MAX, MESSAGE_BYTES_MAX
 from roketto.server_options import LISTEN_PORT, ServerConfig
+from roketto.store.delay_levels import DELAY_LEVELS, DelayLevels
 from roketto.store.retention import RetentionSettings
 
 LONG_MAX: Final = 2**63 - 1
 _NAME: Final = re.compile(r"[^\s/\\;,]{1,255}")
 _ADDRESSES: Final = re.compile(r"(?:[^\s:;/]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
-_DELAY_LEVELS: Final = re.compile(r"[1-9]\d{0,8}[smhd](?: [1-9]\d{0,8}[smhd])*")
 _REGISTER_PERIOD_MS: Final = (10_000, 60_000)
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 (these are compared, not listened on)
 
@@ -46,7 +46,11 @@ def _check_addresses(text: str) -> None:
 
 
 def _check_delay_levels(text: str) -> None:
-    if not _DELAY_LEVELS.fullmatch(text):
+    try:
+        is_empty = DelayLevels(text).count == 0
+    except ValueError:
+        is_empty = True
+    if is_empty:
         raise ValueError("write numbers with s, m, h or d behind them, such as 1s 5s 1m")
 
 
@@ -232,9 +236,7 @@ class BrokerConfig(ServerConfig):
         str, Option(choices=("ASYNC_FLUSH", "SYNC_FLUSH"), important=True)
     ] = "ASYNC_FLUSH"
     sync_flush_timeout: Annotated[int, Option(low=1, changeable=True)] = 5_000  # ms
-    message_delay_level: Annotated[str, Option(check=_check_delay_levels)] = (
-        "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-    )
+    message_delay_level: Annotated[str, Option(check=_check_delay_levels)] = DELAY_LEVELS
     flush_delay_offset_interval: Annotated[int, INTERVAL_MS] = 10_000
     clean_file_forcibly_enable: Annotated[bool, Option(changeable=True, important=True)] = True
     os_page_cache_busy_time_out_mills: Annotated[int, LONG] = 1_000

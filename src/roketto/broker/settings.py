@@ -8,7 +8,7 @@ from roketto.server_options import server_settings
 from roketto.store.flush import FlushSettings
 from roketto.store.reading import TransferLimits
 from roketto.store.retention import RetentionSettings
-from roketto.store.store import StoreSettings
+from roketto.store.settings import StoreSettings
 
 __all__ = ["retention_settings", "server_settings", "store_settings"]
 

@@ -193,6 +193,7 @@ def test_host_name_that_cannot_be_a_broker_is_not_taken(monkeypatch: pytest.Monk
         ("brokerName", "a b", "write 1 to 255 characters without blanks"),
         ("brokerIP1", "", "write 1 to 255 characters"),
         ("deleteWhen", "24", "write hours from 0 to 23, several separated by ;"),
+        ("messageDelayLevel", " ", "write numbers with s, m, h or d behind them"),
         ("messageDelayLevel", "1s 5x", "write numbers with s, m, h or d behind them"),
         ("flushDiskType", "sync", "it can only be ASYNC_FLUSH or SYNC_FLUSH"),
         ("listenPort", "65536", "write an integer of 0..65535"),

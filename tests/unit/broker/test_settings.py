@@ -9,7 +9,7 @@ from roketto.broker.settings import retention_settings, server_settings, store_s
 from roketto.store.flush import FlushSettings
 from roketto.store.reading import TransferLimits
 from roketto.store.retention import RetentionSettings
-from roketto.store.store import StoreSettings
+from roketto.store.settings import StoreSettings
 
 
 def test_defaults_are_those_of_the_store() -> None:
