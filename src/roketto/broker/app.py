@@ -1,0 +1,242 @@
+"""The broker as a whole: open the store, serve, keep time, stop."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from roketto.broker.clients import Clients
+from roketto.broker.config import BrokerConfig
+from roketto.broker.context import Context
+from roketto.broker.delay_levels import DelayLevels
+from roketto.broker.delays import Delays
+from roketto.broker.dispatch import Dispatcher
+from roketto.broker.durability import Durability
+from roketto.broker.filters import Filters
+from roketto.broker.groups import Groups
+from roketto.broker.locks import QueueLocks
+from roketto.broker.longpoll import LongPolls
+from roketto.broker.offsets import Offsets
+from roketto.broker.put import put_as_is
+from roketto.broker.registration import Registration
+from roketto.broker.sending import Sending
+from roketto.broker.settings import server_settings, store_settings
+from roketto.broker.stats import Statistics
+from roketto.broker.tables import Tables
+from roketto.broker.topics import Topics
+from roketto.clock import monotonic_s, wall_ms
+from roketto.protocol.bodies.topics import TopicConfig
+from roketto.protocol.hosts import encode_host
+from roketto.protocol.names import is_system_topic
+from roketto.remoting.connection import refuse_requests
+from roketto.remoting.server import Server
+from roketto.store.files import Files
+from roketto.store.store import Store
+
+log = logging.getLogger(__name__)
+
+_BEAT_S: Final = 1.0
+_SHORT_BEAT_S: Final = 0.1
+"""How often parked pulls and answers that wait for the disk are looked at for their deadlines."""
+_VIP_DISTANCE: Final = 2
+"""How far below the port of a broker its second one is."""
+_BEATS_PER_SCAN: Final = 10
+"""Clients that have gone silent are looked for every ten seconds, as Java does."""
+
+
+class Broker:
+    """A running broker on one store directory.
+
+    broker = Broker(BrokerConfig(listen_port=0, namesrv_addr="127.0.0.1:9876"))
+    await broker.start()      # OSError: the port is taken; StoreError: the store cannot be opened
+    broker.port
+    await broker.stop()       # what is under way is answered, everything is on the disk
+    """
+
+    def __init__(self, config: BrokerConfig, *, clock_ms: Callable[[], int] = wall_ms) -> None:
+        self._config = config
+        self._clock_ms = clock_ms
+        self._servers: list[Server] = []
+        self._beats: list[asyncio.Task[None]] = []
+        self._tables = Tables(Files(), config.store_path_root_dir)
+        self._context: Context | None = None
+
+    @property
+    def port(self) -> int:
+        """Where it listens, also when 0 was asked for."""
+        return self._servers[0].port
+
+    @property
+    def context(self) -> Context:
+        """What its handlers work with, once it was started."""
+        assert self._context is not None, "the broker was not started"
+        return self._context
+
+    # --- starting ---------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Take the port, open the store, serve, and tell the name servers."""
+        try:
+            self._bind()
+            context = self._context = self._make_context()
+            self._open(context)
+        except BaseException:
+            await self._stop_servers()
+            raise
+        dispatcher = Dispatcher(context)
+        for server in self._servers:
+            server.handler = dispatcher.handle
+            await server.start()
+        await context.registration.start()
+        self._beats = [
+            asyncio.create_task(work)
+            for work in (
+                self._keep_time(context),
+                self._keep_deadlines(context),
+                self._tables.keep_saved(self._config.flush_consumer_offset_interval / 1000),
+                context.delays.run(),
+            )
+        ]
+
+    def _bind(self) -> None:
+        """Take the port, and the one two below it, which old clients call the VIP channel."""
+        settings = server_settings(self._config)
+        ports = [settings.port] if settings.port <= _VIP_DISTANCE else [
+            settings.port, settings.port - _VIP_DISTANCE
+        ]  # fmt: skip
+        for port in ports:
+            server = Server(refuse_requests, replace(settings, port=port))
+            server.bind()
+            self._servers.append(server)
+
+    def _make_context(self) -> Context:
+        config, tables = self._config, self._tables
+        tables.load()
+        levels = DelayLevels(config.message_delay_level)
+        polls = LongPolls()
+        store = Store(
+            config.store_path_root_dir, store_settings(config),
+            clock_ms=self._clock_ms, on_arrival=polls.arrived, delay_of_level=levels.delay_ms,
+            on_flushed=self._note_flushed, on_failure=self._note_failure,
+        )  # fmt: skip
+        durability = Durability(
+            store.advance,
+            is_sync=config.flush_disk_type == "SYNC_FLUSH",
+            timeout_s=config.sync_flush_timeout / 1000,
+        )
+        address = f"{config.broker_ip1}:{self.port}"
+        store_host = encode_host(_numeric(config.broker_ip1), self.port)
+        topics = Topics(tables.topics, config, self._clock_ms)
+        stats = Statistics(enable_detail_stat=config.enable_detail_stat)
+        return Context(
+            config=config,
+            clock_ms=self._clock_ms,
+            address=address,
+            store_host=store_host,
+            store=store,
+            sending=Sending(config, store_host, self._clock_ms),
+            topics=topics,
+            groups=Groups(tables.groups, config),
+            offsets=Offsets(tables.offsets),
+            clients=Clients(config, monotonic_s),
+            locks=QueueLocks(monotonic_s),
+            filters=Filters(tables.filters, config, self._clock_ms),
+            polls=polls,
+            durability=durability,
+            delays=Delays(tables.delays, levels, store, partial(put_as_is, store, stats)),
+            stats=stats,
+            registration=Registration(config, topics, address),
+        )
+
+    def _open(self, context: Context) -> None:
+        """Open the store, and see to it that everything in it can be reached."""
+        context.durability.attach(asyncio.get_running_loop())
+        recovered = context.store.open(os.getpid())
+        log.info("the store %s is open: %s", context.store.root, recovered)
+        context.topics.create_system_topics()
+        self._adopt_topics(context)
+        context.groups.create_fixed_groups()
+        context.topics.on_change = self._note_topic
+        context.groups.on_change = self._tables.save_soon
+        context.clients.on_group_gone = context.filters.unregister
+        self._tables.save_all()
+
+    def _adopt_topics(self, context: Context) -> None:
+        """Give topics back that have messages but are not in the table.
+
+        A kill may come between the first message of a topic and the saving of the table; without
+        its topic nobody could consume the message, which was acknowledged.
+        """
+        for topic, queue_ids in context.store.topics():
+            if context.topics.get(topic) is None and not is_system_topic(topic) and queue_ids:
+                queues = queue_ids[-1] + 1
+                context.topics.put(
+                    TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
+                )
+                log.warning(
+                    "topic %s has messages and was not in the table: %d queues", topic, queues
+                )
+
+    # --- while it runs ----------------------------------------------------------------------------
+
+    def _note_topic(self, topic: TopicConfig | None) -> None:
+        self._tables.save_soon()
+        self.context.registration.announce(topic)
+
+    def _note_flushed(self, offset: int) -> None:
+        if self._context is not None:
+            self._context.durability.note_flushed(offset)
+
+    def _note_failure(self, error: OSError) -> None:
+        log.critical("the store takes no more messages, a write to its disk has failed: %s", error)
+        if self._context is not None:
+            self._context.durability.note_failure(error)
+
+    async def _keep_time(self, context: Context) -> None:
+        """What is due every second, and what is due every ten."""
+        beat = 0
+        while True:
+            await asyncio.sleep(_BEAT_S)
+            beat += 1
+            has_more = True
+            while has_more:
+                has_more = context.store.tick()
+                await asyncio.sleep(0)
+            context.stats.tick(monotonic_s())
+            if beat % _BEATS_PER_SCAN == 0:
+                context.clients.expire()
+                context.filters.expire()
+
+    async def _keep_deadlines(self, context: Context) -> None:
+        while True:
+            await asyncio.sleep(_SHORT_BEAT_S)
+            context.polls.expire(monotonic_s())
+            context.durability.expire()
+
+    # --- stopping ---------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Leave the name servers, answer what is under way, bring everything to the disk."""
+        context = self.context
+        await context.registration.stop()
+        context.polls.close()
+        await self._stop_servers()
+        for beat in self._beats:
+            beat.cancel()
+        await asyncio.gather(*self._beats, return_exceptions=True)
+        context.store.close()
+        context.delays.settle()
+        self._tables.save_all()
+
+    async def _stop_servers(self) -> None:
+        await asyncio.gather(*(server.stop() for server in self._servers))
+
+
+def _numeric(host: str) -> str:
+    """The address of a host by its numbers; OSError if it has none."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return str(min(found, key=lambda entry: entry[0] != socket.AF_INET)[4][0])

@@ -1,0 +1,106 @@
+"""From a request to its handler, and from every failure to the code that tells it."""
+
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final
+
+from roketto.broker.context import Context, Handler
+from roketto.broker.handlers import (
+    clients,
+    groups,
+    locks,
+    offset_query,
+    offsets,
+    pull,
+    range_read,
+    reply,
+    runtime,
+    send,
+    send_back,
+    topics,
+)
+from roketto.protocol.codes import ResponseCode
+from roketto.protocol.command import Command
+from roketto.protocol.errors import RecordError, RequestError
+from roketto.remoting.connection import Connection, Reply
+from roketto.store.errors import DiskFullError, StoreError, StoreReadOnlyError
+from roketto.store.put_status import PutRefusedError
+
+
+def _join(*families: Mapping[Any, Handler]) -> dict[int, Handler]:
+    joined: dict[int, Handler] = {}
+    for family in families:
+        twice = joined.keys() & family.keys()
+        assert not twice, f"two handlers for {sorted(twice)}"
+        joined.update((int(code), handler) for code, handler in family.items())
+    return joined
+
+
+ROUTES: Final = _join(
+    send.ROUTES,
+    send_back.ROUTES,
+    reply.ROUTES,
+    pull.ROUTES,
+    range_read.ROUTES,
+    offset_query.ROUTES,
+    clients.ROUTES,
+    locks.ROUTES,
+    offsets.ROUTES,
+    topics.ROUTES,
+    groups.ROUTES,
+    runtime.ROUTES,
+)
+"""Every request that this broker serves. What may be asked by whom is in protocol/codes.py."""
+
+
+class Dispatcher:
+    """The broker without its sockets: ``handle`` is what a Server calls."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._stats = context.stats
+
+    def handle(self, connection: Connection, request: Command) -> Reply:
+        code = request.code
+        self._stats.note_request(code)
+        handler = ROUTES.get(code)
+        try:
+            if handler is None:
+                reason = f" request type {code} not supported"
+                raise RequestError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, reason)
+            answer = handler(self._context, connection, request)
+        except (RequestError, StoreError, RecordError) as error:
+            return self._refuse(request, error)
+        if isinstance(answer, Command):
+            if answer.code:
+                self._stats.note_refusal(code, answer.code)
+            return answer
+        return None if answer is None else self._finish(request, answer)
+
+    async def _finish(
+        self, request: Command, work: Coroutine[Any, Any, Command | None]
+    ) -> Command | None:
+        try:
+            answer = await work
+        except (RequestError, StoreError, RecordError) as error:
+            return self._refuse(request, error)
+        if answer is not None and answer.code:
+            self._stats.note_refusal(request.code, answer.code)
+        return answer
+
+    def _refuse(self, request: Command, error: Exception) -> Command:
+        refused = refusal(error)
+        self._stats.note_refusal(request.code, refused.code)
+        return request.answer(refused.code, remark=refused.reason)
+
+
+def refusal(error: Exception) -> RequestError:
+    """The response code and the reason for an error of the store or of what was sent."""
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, PutRefusedError):
+        return RequestError(error.status.response_code, error.reason)
+    if isinstance(error, DiskFullError | StoreReadOnlyError):
+        return RequestError(ResponseCode.SERVICE_NOT_AVAILABLE, str(error))
+    if isinstance(error, RecordError):
+        return RequestError(ResponseCode.MESSAGE_ILLEGAL, str(error))
+    return RequestError(ResponseCode.SYSTEM_ERROR, str(error))
