@@ -28,7 +28,7 @@ class Permission(Enum):
 
 
 class RequestCode(IntEnum):
-    """Every request of RocketMQ 4.9 and 5.5, with the permission it needs.
+    """Every request of RocketMQ 4.9 and 5.5, and ours, with the permission it needs.
 
     ``RequestCode(105)`` finds a code by its number; a code is equal to its number, so tables keyed
     by codes can be asked with the plain integer of a command.
@@ -233,11 +233,17 @@ class RequestCode(IntEnum):
     TRIGGER_LITE_DISPATCH = 200079, Permission.MANAGE
     BATCH_ACK_MESSAGE = 200151, Permission.SUBSCRIBE
 
+    # Ours: far from Java's, and small enough for the compact header. Others answer 3 to them.
+    READ_RANGE = 20480, Permission.SUBSCRIBE
+
 
 REQUEST_PERMISSION: Mapping[RequestCode, Permission] = MappingProxyType(
     {code: code.permission for code in RequestCode}
 )
 """The permission of every request; it has no gap because a code is declared with its permission."""
+
+OURS = frozenset({RequestCode.READ_RANGE})
+"""Codes that no other broker knows."""
 
 UNSERVED = frozenset(
     {

@@ -20,6 +20,10 @@ Predicate = Callable[[memoryview], bool]
 _UNITS_SCANNED_LEAST: Final = 800
 """Units looked at where not each of them counts: as many as Java's maxFilterMessageSize holds."""
 
+_UNITS_AT_ONCE: Final = 1_024
+"""What is read of a queue at once where a whole range of it is wanted: no more than a few are read
+in vain when the bytes are used up."""
+
 
 class GetStatus(Enum):
     """What a read has come to; names are those that answers carry as their remark."""
@@ -79,8 +83,7 @@ def get_messages(
     least, most = queue.queue_offset_min, queue.queue_offset_max
     refused = _check_offset(queue_offset, least, most)
     if refused is not None:
-        status, next_offset = refused
-        return GetResult(status, next_offset, least, most, [])
+        return GetResult(*refused, least, most, [])
     raw = queue.read(queue_offset, count_max)
     is_gone = int.from_bytes(raw[:8]) < log.min_offset
     if is_gone or codes is not None or predicate is not None:
@@ -92,6 +95,52 @@ def get_messages(
     return GetResult(
         reader.status(),
         queue_offset + scanned,
+        least,
+        most,
+        [log.read(start, end - start) for start, end in reader.ranges],
+        reader.count,
+        reader.size,
+        reader.is_behind_memory,
+    )
+
+
+def get_range(
+    queue: ConsumeQueue | None,
+    log: CommitLog,
+    queue_offset: int,
+    end_offset: int,
+    bytes_max: int,
+    codes: frozenset[int] | None = None,
+) -> GetResult:
+    """Read the messages with these tags from ``queue_offset`` on, all before ``end_offset``.
+
+    For those who read in bulk: it does not matter how many they are, nor whether they come from
+    the disk.
+    """
+    assert end_offset > queue_offset, (queue_offset, end_offset)
+    if queue is None:
+        return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
+    least, most = queue.queue_offset_min, queue.queue_offset_max
+    refused = _check_offset(queue_offset, least, most)
+    if refused is not None:
+        return GetResult(*refused, least, most, [])
+    stop = min(end_offset, most)
+    count_max = stop - queue_offset
+    limits = TransferLimits(
+        memory_bytes=bytes_max, memory_count=count_max, disk_bytes=bytes_max, disk_count=count_max
+    )
+    reader = _Reader(log, count_max, limits, None)
+    at = queue_offset
+    while at < stop:
+        raw = queue.read(at, min(_UNITS_AT_ONCE, stop - at))
+        stopped_at = reader.take(scan(raw, codes))
+        if stopped_at is not None:
+            at += stopped_at
+            break
+        at += len(raw) // 20
+    return GetResult(
+        reader.status(),
+        at,
         least,
         most,
         [log.read(start, end - start) for start, end in reader.ranges],

@@ -496,6 +496,19 @@ class Store:
             codes=codes, predicate=predicate, limits=self._settings.limits,
         )  # fmt: skip
 
+    def get_range(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        end_offset: int,
+        bytes_max: int,
+        codes: frozenset[int] | None = None,
+    ) -> GetResult:
+        """Read the messages between two offsets, as many as fit; views as those of ``get``."""
+        queue = self._queues.get(topic, queue_id)
+        return get_range(queue, self._log, queue_offset, end_offset, bytes_max, codes)
+
     def queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """The queue itself, for its first and its next offset."""
         return self._queues.get(topic, queue_id)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from roketto.protocol.codes import (
+    OURS,
     REQUEST_PERMISSION,
     UNSERVED,
     LanguageCode,
@@ -91,7 +92,14 @@ def test_every_code_of_the_peer_has_the_same_number_here(
 )
 def test_no_code_is_made_up(table: str, ours: type[RequestCode] | type[ResponseCode]) -> None:
     known = set(PEERS["5.5.0"][table]) | set(PEERS["4.9.7"][table])
-    assert set(ours.__members__) == known
+    assert set(ours.__members__) - {code.name for code in OURS} == known
+
+
+def test_our_own_codes_are_far_from_the_peers_and_fit_the_compact_header() -> None:
+    theirs = {code & 0xFFFF for peer in PEERS.values() for code in peer["request_codes"].values()}
+    for code in OURS:
+        assert code < 1 << 15
+        assert min(abs(code - other) for other in theirs) > 1_000
 
 
 def test_where_4_and_5_share_a_number_the_name_of_5_wins() -> None:

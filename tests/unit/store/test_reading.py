@@ -12,7 +12,7 @@ from roketto.protocol.tags import tag_code
 from roketto.store.commitlog import CommitLog
 from roketto.store.consumequeue import ConsumeQueue
 from roketto.store.files import Files
-from roketto.store.reading import GetResult, GetStatus, TransferLimits, get_messages
+from roketto.store.reading import GetResult, GetStatus, TransferLimits, get_messages, get_range
 from roketto.store.record_check import BLANK_BYTES
 from roketto.store.segments import Segments
 
@@ -179,3 +179,48 @@ def test_messages_whose_segment_is_gone_are_passed_over(rig: Rig) -> None:
     kept = offsets_of(rig.get(0, 1, limits=limits))[0]
     rig.queue.queue_offset_max = kept
     assert rig.get(0).status is GetStatus.MESSAGE_WAS_REMOVING
+
+
+def test_a_range_has_all_messages_between_its_offsets(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many they are, and however few units are read at once."""
+    monkeypatch.setattr("roketto.store.reading._UNITS_AT_ONCE", 7)
+    for _ in range(100):
+        rig.append()
+    result = get_range(rig.queue, rig.log, 3, 90, 1 << 20)
+    assert (result.status, result.next_offset) == (GetStatus.FOUND, 90)
+    assert offsets_of(result) == list(range(3, 90))
+    assert len(result.views) == len(rig.segments), "neighbours are one view, also of two reads"
+    assert offsets_of(get_range(rig.queue, rig.log, 3, 1_000, 1 << 20))[-1] == 99
+
+
+def test_a_range_with_tags_looks_at_no_message_behind_its_end(rig: Rig) -> None:
+    """What is beyond belongs to somebody else."""
+    for number in range(20):
+        rig.append("a" if number % 3 else "b")
+    result = get_range(rig.queue, rig.log, 0, 7, 1 << 20, frozenset({tag_code("b")}))
+    assert offsets_of(result) == [0, 3, 6]
+    assert result.next_offset == 7
+    none = get_range(rig.queue, rig.log, 1, 3, 1 << 20, frozenset({tag_code("b")}))
+    assert (none.status, none.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, 3)
+
+
+def test_a_range_stops_where_its_bytes_are_used_up(rig: Rig) -> None:
+    """But the first message always comes, also from the disk."""
+    for _ in range(12):
+        rig.append(body=bytes(300))
+    rig.log._memory_bytes = 0
+    result = get_range(rig.queue, rig.log, 1, 12, 1_700)
+    assert offsets_of(result) == [1, 2, 3, 4]
+    assert (result.next_offset, result.is_behind_memory) == (5, True)
+    assert offsets_of(get_range(rig.queue, rig.log, 5, 12, 1)) == [5]
+
+
+def test_a_range_outside_the_queue_is_answered_as_any_read(rig: Rig) -> None:
+    """With where to go on."""
+    missing = get_range(None, rig.log, 3, 4, 1)
+    assert (missing.status, missing.next_offset) == (GetStatus.NO_MATCHED_LOGIC_QUEUE, 0)
+    rig.append()
+    beyond = get_range(rig.queue, rig.log, 5, 9, 1)
+    assert (beyond.status, beyond.next_offset) == (GetStatus.OFFSET_OVERFLOW_BADLY, 1)

@@ -843,3 +843,12 @@ def test_a_queue_without_a_legal_name_is_refused(rig: Rig) -> None:
         with pytest.raises(IllegalNameError):
             rig.store.append_batch(batch)
     assert rig.store._log.written == 0
+
+
+def test_a_range_is_read_as_a_whole(rig: Rig) -> None:
+    """Far more messages than one pull would get."""
+    for number in range(60):
+        rig.store.append(message(number))
+    result = rig.store.get_range("T", 0, 5, 50, 1 << 20)
+    assert (result.count, result.next_offset) == (45, 50)
+    assert rig.store.get_range("Other", 0, 0, 1, 1).status is GetStatus.NO_MATCHED_LOGIC_QUEUE

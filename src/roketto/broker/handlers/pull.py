@@ -40,6 +40,7 @@ FORBIDDEN_BY_SUBSCRIPTION: Final = 5
 _SUSPEND_MS_MAX: Final = 300_000
 """Clients ask for 15 or 20 seconds; whoever asks for more is told to ask again after this."""
 
+_LITE_PULL: Final = int(RequestCode.LITE_PULL_MESSAGE)
 _FOUND: Final = int(ResponseCode.SUCCESS)
 _NOT_FOUND: Final = int(ResponseCode.PULL_NOT_FOUND)
 _RETRY: Final = int(ResponseCode.PULL_RETRY_IMMEDIATELY)
@@ -172,7 +173,7 @@ def _run(
 ) -> Pulled:
     """Check whether the group may read the queue, and read; RequestError says why not."""
     group = _find_group(context, request, header)
-    topic = _find_topic(context, connection, header)
+    topic = find_queue(context, connection, header.topic, header.queue_id)
     if header.sys_flag & PULL_SUBSCRIPTION:
         wanted = context.filters.wanted_in(
             header.consumer_group, header.topic, header.subscription, header.expression_type
@@ -198,18 +199,14 @@ def _run(
         codes=wanted.codes,
         predicate=wanted.matches_record if wanted.needs_properties else None,
     )
-    return Pulled(_code_of(header, found), found, topic, group, wanted)
+    return Pulled(code_of(found, header.queue_offset), found, topic, group, wanted)
 
 
 def _find_group(
     context: Context, request: Command, header: PullMessageRequest
 ) -> SubscriptionGroupConfig:
-    config = context.config
-    if not config.broker_permission & READABLE:
-        raise ForbiddenError(
-            FORBIDDEN_BY_BROKER, f"the broker[{context.address}] pulling message is forbidden"
-        )
-    if request.code == RequestCode.LITE_PULL_MESSAGE and not config.lite_pull_message_enable:
+    check_readable(context)
+    if request.code == _LITE_PULL and not context.config.lite_pull_message_enable:
         raise ForbiddenError(
             FORBIDDEN_BY_BROKER,
             f"the broker[{context.address}] for lite pull consumer is forbidden",
@@ -228,22 +225,27 @@ def _find_group(
     return group
 
 
-def _find_topic(
-    context: Context, connection: Connection, header: PullMessageRequest
-) -> TopicConfig:
-    topic = context.topics.get(header.topic)
+def check_readable(context: Context) -> None:
+    """ForbiddenError if nobody may read from this broker."""
+    if not context.config.broker_permission & READABLE:
+        raise ForbiddenError(
+            FORBIDDEN_BY_BROKER, f"the broker[{context.address}] pulling message is forbidden"
+        )
+
+
+def find_queue(context: Context, connection: Connection, name: str, queue_id: int) -> TopicConfig:
+    """The topic of a queue that may be read; RequestError says why not."""
+    topic = context.topics.get(name)
     if topic is None:
         raise RequestError(
-            ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please!"
+            ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!"
         )
     if not topic.perm & READABLE:
-        raise ForbiddenError(
-            FORBIDDEN_BY_TOPIC, f"the topic[{header.topic}] pulling message is forbidden"
-        )
-    if not 0 <= header.queue_id < topic.read_queue_nums:
+        raise ForbiddenError(FORBIDDEN_BY_TOPIC, f"the topic[{name}] pulling message is forbidden")
+    if not 0 <= queue_id < topic.read_queue_nums:
         raise RequestError(
             ResponseCode.INVALID_PARAMETER,
-            f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}]"
+            f"queueId[{queue_id}] is illegal, topic:[{name}]"
             f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{connection.peer}]",
         )
     return topic
@@ -299,7 +301,8 @@ def _check_online(context: Context, connection: Connection, group: str) -> None:
         )
 
 
-def _code_of(header: PullMessageRequest, found: GetResult) -> int:
+def code_of(found: GetResult, queue_offset: int) -> int:
+    """The response code for what was found at an offset."""
     status = found.status
     if status is GetStatus.FOUND:
         return _FOUND
@@ -310,7 +313,7 @@ def _code_of(header: PullMessageRequest, found: GetResult) -> int:
     if status is GetStatus.NO_MATCHED_LOGIC_QUEUE:
         # For Java a queue that may be read is there, if only as an empty one.
         found.status = GetStatus.NO_MESSAGE_IN_QUEUE
-    if found.status is GetStatus.NO_MESSAGE_IN_QUEUE and header.queue_offset == 0:
+    if found.status is GetStatus.NO_MESSAGE_IN_QUEUE and queue_offset == 0:
         return _NOT_FOUND
     return _MOVED
 

@@ -17,6 +17,7 @@ from roketto.protocol.headers import (
     pull,
     pushes,
     query,
+    range_read,
     replication,
     send,
     stats,
@@ -39,6 +40,7 @@ _HEADERS: dict[RequestCode, tuple[_HeaderType, _HeaderType]] = {
     # Pulling and popping.
     RequestCode.PULL_MESSAGE: (pull.PullMessageRequest, pull.PullMessageResponse),
     RequestCode.LITE_PULL_MESSAGE: (pull.PullMessageRequest, pull.PullMessageResponse),
+    RequestCode.READ_RANGE: (range_read.ReadRangeRequest, range_read.ReadRangeResponse),
     RequestCode.POP_MESSAGE: (pop.PopMessageRequest, pop.PopMessageResponse),
     RequestCode.ACK_MESSAGE: (pop.AckMessageRequest, None),
     RequestCode.BATCH_ACK_MESSAGE: (None, None),

@@ -42,6 +42,9 @@ JAVA_NAMES = {
 }
 
 WITHOUT_JAVA_CLASS = {
+    # No Java broker has the request.
+    "ReadRangeRequest",
+    "ReadRangeResponse",
     # Java reads and writes the ext fields of these by hand.
     "HeartbeatResponse",
     "SetCommitLogReadModeRequest",
