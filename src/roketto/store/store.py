@@ -36,7 +36,7 @@ from roketto.store.index import Index
 from roketto.store.put_result import BatchResult, PutResult
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.queues import Queues
-from roketto.store.reading import GetResult, Predicate, get_messages
+from roketto.store.reading import GetResult, Predicate, get_messages, get_range
 from roketto.store.record_check import BLANK_BYTES
 from roketto.store.recovery import Progress, Recovered, Recovery, log_goes_on
 from roketto.store.retention import Retention
