@@ -1,0 +1,102 @@
+"""Attributes of topics: changes are read as Java reads them, and only known ones are taken."""
+
+import pytest
+
+from roketto.broker.attributes import GROUP_ATTRIBUTES, TOPIC_ATTRIBUTES, change, parse_changes
+from roketto.protocol.codes import ResponseCode
+from roketto.protocol.errors import RequestError
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        (None, {}),
+        ("", {}),
+        ("+a=1", {"+a": "1"}),
+        ("+a=1,-b,+c=x.y", {"+a": "1", "-b": "", "+c": "x.y"}),
+        ("+a=1=2", {"+a": "1"}),
+    ],
+)
+def test_changes_are_read(text: str | None, changes: dict[str, str]) -> None:
+    """A sign, a key, and a value behind a plus; of several values the first counts, as in Java."""
+    assert parse_changes(text) == changes
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a=1", "add/alter attribute format is wrong"),
+        ("-a=1", "add/alter attribute format is wrong"),
+        ("+a", "delete attribute format is wrong"),
+        ("+a=", "attribute '+a' has no value"),
+        ("+a=1,+a=2", "key duplication"),
+        ("+a=1,", "delete attribute format is wrong"),
+    ],
+)
+def test_changes_in_another_form_are_refused(text: str, reason: str) -> None:
+    """With the words of Java, and the code."""
+    with pytest.raises(RequestError, match=reason.replace("+", "[+]")) as caught:
+        parse_changes(text)
+    assert caught.value.code == ResponseCode.SYSTEM_ERROR
+
+
+def test_a_new_topic_gets_what_is_added() -> None:
+    """Stored without the sign."""
+    changes = {"+message.type": "FIFO", "+queue.type": "SimpleCQ", "+cleanup.policy": "DELETE"}
+    assert change(TOPIC_ATTRIBUTES, None, changes) == {
+        "message.type": "FIFO",
+        "queue.type": "SimpleCQ",
+        "cleanup.policy": "DELETE",
+    }
+
+
+def test_an_existing_topic_keeps_what_is_not_named() -> None:
+    """One is replaced, one removed, one stays; what was before is not touched."""
+    before = {"message.type": "FIFO", "reserve.time": "5", "queue.type": "SimpleCQ"}
+    changes = {"+message.type": "DELAY", "-reserve.time": ""}
+    after = change(TOPIC_ATTRIBUTES, before, changes)
+    assert after == {"message.type": "DELAY", "queue.type": "SimpleCQ"}
+    assert before["message.type"] == "FIFO"
+
+
+@pytest.mark.parametrize("value", ["-1", "0", "9223372036854775807"])
+def test_numbers_are_taken_within_their_bounds(value: str) -> None:
+    """A reserve time in hours."""
+    assert change(TOPIC_ATTRIBUTES, {}, {"+reserve.time": value}) == {"reserve.time": value}
+
+
+@pytest.mark.parametrize(
+    ("current", "changes", "reason"),
+    [
+        (None, {"+color": "red"}, "unsupported key: 'color'; known are queue.type"),
+        (None, {"-message.type": ""}, "only add attribute is supported while creating topic"),
+        ({}, {"-message.type": ""}, "attempt to delete a nonexistent key"),
+        ({}, {"+queue.type": "SimpleCQ"}, "attempt to update an unchangeable attribute"),
+        ({"queue.type": "SimpleCQ"}, {"-queue.type": ""}, "an unchangeable attribute"),
+        (None, {"+message.type": "ODD"}, "message.type is 'ODD'; it can only be one of"),
+        (None, {"+queue.type": "BatchCQ"}, "this broker does not have such topics"),
+        (None, {"+cleanup.policy": "COMPACTION"}, "this broker does not have such topics"),
+        (None, {"+reserve.time": "-2"}, "reserve.time is '-2'; write an integer of -1"),
+        (None, {"+reserve.time": "9223372036854775808"}, "write an integer of -1"),
+        (None, {"+reserve.time": "1" * 5_000}, "write an integer of -1"),
+        (None, {"message.type": "FIFO"}, "wrong format key: 'message.type'"),
+        (None, {"+": "x"}, "wrong format key"),
+        (None, {"+a-b": "x"}, "wrong format key"),
+        ({"message.type": "FIFO"}, {"+message.type": "DELAY", "-message.type": ""}, "duplication"),
+    ],
+)
+def test_changes_that_cannot_be_are_refused(
+    current: dict[str, str] | None, changes: dict[str, str], reason: str
+) -> None:
+    """Each says what would do."""
+    with pytest.raises(RequestError) as caught:
+        change(TOPIC_ATTRIBUTES, current, changes)
+    assert reason in caught.value.reason
+    assert len(caught.value.reason) < 300
+
+
+def test_groups_have_no_attributes() -> None:
+    """As in Java: none is fine, any is not."""
+    assert change(GROUP_ATTRIBUTES, None, {}) == {}
+    with pytest.raises(RequestError, match="known are none"):
+        change(GROUP_ATTRIBUTES, None, {"+a": "1"})
