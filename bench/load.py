@@ -70,7 +70,7 @@ def measure(
         request.opaque = _FIRST_OPAQUE + slot
         frames.append(encode_command(request))
     with socket.create_connection((host, int(port)), timeout=10) as connection:
-        answer_bytes = _call(connection, frames[0])
+        _, answer_bytes = call(connection, frames[0])
     sizes = [str(len(frames[0])), str(answer_bytes)]
     command = [str(_generator()), host, port, str(connections), str(in_flight), str(seconds)]
     cpu_before_s = process_cpu_s(server_pid)
@@ -99,19 +99,27 @@ def _limit(server_cpu: float, generator_cpu: float) -> str:
     return "server" if server_cpu >= _BUSY else "round trip"
 
 
-def _call(connection: socket.socket, frame: bytes) -> int:
-    """Send one request and return the size of its answer, which must be a success."""
+def call(connection: socket.socket, frame: bytes) -> tuple[Command, int]:
+    """Send one request and return its answer, which must be a success, and how long that is.
+
+    Requests of the server come in between, such as that a group has changed; they need no answer.
+    """
     connection.sendall(frame)
     data = b""
-    while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4]):
-        got = connection.recv(_READ_BYTES)
-        if not got:
-            raise LoadError("the server closed the connection")
-        data += got
-    answer = decode_command(memoryview(data)[4:])
+    while True:
+        while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4]):
+            got = connection.recv(_READ_BYTES)
+            if not got:
+                raise LoadError("the server closed the connection")
+            data += got
+        end = 4 + int.from_bytes(data[:4])
+        answer = decode_command(memoryview(data)[4:end])
+        if answer.is_response:
+            break
+        data = data[end:]
     if answer.code != 0:
         raise LoadError(f"the server answered {answer.code}: {answer.remark}")
-    return len(data)
+    return answer, end
 
 
 @contextmanager
@@ -121,7 +129,7 @@ def call_and_hold(address: str, request: Command) -> Iterator[Callable[[], None]
     with socket.create_connection((host, int(port)), timeout=10) as connection:
 
         def ask() -> None:
-            _call(connection, encode_command(request))
+            call(connection, encode_command(request))
 
         ask()
         yield ask

@@ -1,7 +1,7 @@
 """Figures as they come: printed at once, beside what was promised, and kept for the file."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 _Key = TypeVar("_Key")
@@ -37,23 +37,36 @@ class Report:
         note: str = "",
     ) -> None:
         """One figure; ``least`` or ``most`` is the promise. Nothing fails if it does not hold."""
-        figure: dict[str, object] = {"value": value, "unit": unit}
-        said = ""
-        for word, bound in (("at least", least), ("at most", most)):
-            if bound is not None:
-                holds = value >= bound if bound is least else value <= bound
-                figure |= {word.replace(" ", "_"): bound, "holds": holds}
-                said = f"  promised: {word} {shown(bound)}, {'holds' if holds else 'does not hold'}"
+        promise, said = compare_with_promise(value, least, most)
+        figure: dict[str, object] = {"value": value, "unit": unit, **promise}
         if note:
             figure["note"] = note
         self._section[name] = figure
         ending = f"  ({note})" if note else ""
         print(f"  {name:{_NAME_WIDTH}} {shown(value):>12} {unit}{said}{ending}", flush=True)
 
+    def keep(self, name: str, figure: Mapping[str, object], text: str) -> None:
+        """A figure with parts of its own, and how it is shown."""
+        self._section[name] = dict(figure)
+        print(text, flush=True)
+
     def lack(self, name: str, why: str) -> None:
         """A figure that could not be had here."""
         self._section[name] = {"value": None, "note": why}
         print(f"  {name:{_NAME_WIDTH}} {'-':>12} not measured: {why}", flush=True)
+
+
+def compare_with_promise(
+    value: float, least: float | None = None, most: float | None = None
+) -> tuple[dict[str, object], str]:
+    """What is kept of a promise, and whether it holds, in words; nothing without one."""
+    for word, bound in (("at least", least), ("at most", most)):
+        if bound is not None:
+            holds = value >= bound if word == "at least" else value <= bound
+            figure: dict[str, object] = {word.replace(" ", "_"): bound, "holds": holds}
+            said = f"  promised: {word} {shown(bound)}, {'holds' if holds else 'does not hold'}"
+            return figure, said
+    return {}, ""
 
 
 def shown(value: float) -> str:

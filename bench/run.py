@@ -1,8 +1,10 @@
 """Measure what we promise, against the Java original in the same run, and keep the figures.
 
-./dev bench                       everything, about a quarter of an hour
-./dev bench codec                 one part: codec, namesrv, store
-./dev bench store --only flush    one section of the store
+./dev bench                       everything, about half an hour
+./dev bench codec                 one part: codec, namesrv, store, broker
+./dev bench store --only flush    one section of the store; the broker has sections, too
+./dev bench broker --seconds 10   longer rounds
+./dev bench broker --itself       the Java broker against itself: how even the rounds are
 ./dev bench mypyc                 what compiling the store gives; only when it is asked for
 ./dev bench --quick               short rounds, for a first look
 
@@ -14,15 +16,20 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from broker import SECTIONS as BROKER_SECTIONS
+from broker import measure_broker
+from broker_servers import JAVA, ROKETTO, BrokerFailedError
 from codec import codec_costs
 from interop.peer import PeerUnavailableError
+from load import LoadError
 from mypyc_gain import CompilerMissingError, measure_mypyc
 from namesrv import compare
-from store import SECTIONS, measure_store
+from store import SECTIONS as STORE_SECTIONS
+from store import measure_store
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
@@ -30,33 +37,44 @@ JAVA_VERSION = "5.5.0"
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
-    parser.add_argument("--quick", action="store_true", help="short rounds, not kept by itself")
-    parser.add_argument(
-        "--only", action="append", default=[], choices=SECTIONS, help="a section of the store"
-    )
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the figures are kept")
+    parser = make_parser()
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    if options.only and options.parts != ["store"]:
-        parser.error("--only is for ./dev bench store")
+    sections = SECTIONS.get(options.parts[0], {}) if len(options.parts) == 1 else {}
+    if set(options.only) - set(sections):
+        parser.error(f"--only is for one section of ./dev bench {' or '.join(SECTIONS)}")
+    if (options.seconds or options.itself) and options.parts != ["broker"]:
+        parser.error("--seconds and --itself are for ./dev bench broker")
+    is_whole = not (options.quick or options.only or options.itself)
     for name in options.parts or [part for part in PARTS if part not in ON_DEMAND]:
         try:
-            if options.only:
-                result = measure_store(quick=options.quick, sections=options.only)
-            else:
-                result = PARTS[name](options.quick)
-        except (PeerUnavailableError, CompilerMissingError) as reason:
+            result = PARTS[name](options)
+        except (PeerUnavailableError, CompilerMissingError, LoadError) as reason:
             print(f"{name}: not measured, {reason}", file=sys.stderr)
             return 1
-        if options.keep or not (options.quick or options.only):
+        except BrokerFailedError as reason:
+            print(f"{name}: ended, {reason}", file=sys.stderr)
+            return 1
+        if options.keep or is_whole:
             keep(name, result, options.keep or RESULTS)
     return 0
 
 
-def codec(quick: bool) -> dict[str, object]:
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    sections = sorted({name for of_part in SECTIONS.values() for name in of_part})
+    add("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
+    add("--quick", action="store_true", help="short rounds, not kept by itself")
+    add("--only", action="append", default=[], choices=sections, help="a section of a part")
+    add("--seconds", type=float, help="how long a round of the broker's loads is")
+    add("--itself", action="store_true", help="let Java's broker stand for ours")
+    add("--keep", type=Path, metavar="FOLDER", help="where the figures are kept")
+    return parser
+
+
+def codec(options: argparse.Namespace) -> dict[str, object]:
     costs = codec_costs()
     print(f"\n{'codec':52} {'ns per operation':>16}")
     for name, cost in costs.items():
@@ -64,8 +82,8 @@ def codec(quick: bool) -> dict[str, object]:
     return {"nanoseconds": costs}
 
 
-def namesrv(quick: bool) -> dict[str, object]:
-    seconds, warm_up_s, rounds = (1.0, 3.0, 1) if quick else (5.0, 25.0, 3)
+def namesrv(options: argparse.Namespace) -> dict[str, object]:
+    seconds, warm_up_s, rounds = (1.0, 3.0, 1) if options.quick else (5.0, 25.0, 3)
     print(f"\nname server, GET_ROUTEINFO_BY_TOPIC, against Java {JAVA_VERSION} (warming it up …)")
     result = compare(JAVA_VERSION, seconds, warm_up_s, rounds)
     columns = f"{'requests/s':>12} {'p50 µs':>8} {'p99 µs':>8} {'CPU':>5} {'generator':>9}  limit"
@@ -86,12 +104,22 @@ def namesrv(quick: bool) -> dict[str, object]:
     return result
 
 
-def store(quick: bool) -> dict[str, object]:
-    return measure_store(quick=quick)
+def store(options: argparse.Namespace) -> dict[str, object]:
+    return measure_store(quick=options.quick, sections=options.only)
 
 
-def mypyc(quick: bool) -> dict[str, object]:
-    return measure_mypyc(quick=quick)
+def broker(options: argparse.Namespace) -> dict[str, object]:
+    return measure_broker(
+        JAVA_VERSION,
+        quick=options.quick,
+        sections=options.only,
+        seconds=options.seconds,
+        ours=JAVA if options.itself else ROKETTO,
+    )
+
+
+def mypyc(options: argparse.Namespace) -> dict[str, object]:
+    return measure_mypyc(quick=options.quick)
 
 
 def keep(name: str, result: dict[str, object], folder: Path) -> None:
@@ -109,14 +137,17 @@ def keep(name: str, result: dict[str, object], folder: Path) -> None:
     print(f"kept in {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
 
 
-PARTS: dict[str, Callable[[bool], dict[str, object]]] = {
+PARTS: dict[str, Callable[[argparse.Namespace], dict[str, object]]] = {
     "codec": codec,
     "namesrv": namesrv,
     "store": store,
+    "broker": broker,
     "mypyc": mypyc,
 }
 ON_DEMAND = {"mypyc"}
 """Parts that run only when they are named."""
+SECTIONS: dict[str, Collection[str]] = {"store": STORE_SECTIONS, "broker": BROKER_SECTIONS}
+"""Parts of which a section can be run alone."""
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
