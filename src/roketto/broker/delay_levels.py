@@ -10,6 +10,7 @@ from typing import Final
 
 from roketto.protocol import property_names as names
 from roketto.protocol.codes import ResponseCode
+from roketto.protocol.crc import without_crc
 from roketto.protocol.errors import RequestError
 from roketto.protocol.headers.base import I32_MAX
 from roketto.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC
@@ -81,7 +82,7 @@ def release(record: Record) -> Record | None:
     return Record(
         topic,
         record.body,
-        record.properties_raw,
+        without_crc(record.properties_raw),
         queue_id=int(queue),
         flag=record.flag,
         sys_flag=record.sys_flag,

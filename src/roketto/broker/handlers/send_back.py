@@ -13,6 +13,7 @@ from roketto.protocol import property_names as names
 from roketto.protocol.bodies.groups import SubscriptionGroupConfig
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
+from roketto.protocol.crc import without_crc
 from roketto.protocol.errors import RecordError, RequestError
 from roketto.protocol.headers.base import decode_header
 from roketto.protocol.headers.send import ConsumerSendMsgBackRequest
@@ -77,7 +78,7 @@ def make_retry(
     record = Record(
         topic,
         original.body,
-        original.properties_raw,
+        without_crc(original.properties_raw),
         queue_id=queue_id,
         flag=original.flag,
         sys_flag=original.sys_flag,
