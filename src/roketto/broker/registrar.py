@@ -101,7 +101,7 @@ class Registrar:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        link = self._link
+        link, self._link = self._link, None  # when it closes now, nothing was lost
         if link is None or link.closed or not self._agenda.is_known:
             return
         try:

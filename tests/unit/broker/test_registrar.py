@@ -316,6 +316,17 @@ async def test_a_broker_that_stops_says_farewell(tmp_path: Path) -> None:
     assert link.codes == [103, 104]
 
 
+async def test_a_connection_that_closes_after_the_farewell_was_not_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = FakeLink([done(), done()])
+    async with Stage(tmp_path, link).running() as registrar:
+        await registrar.has_tried.wait()
+    link.abort("the client closes")
+    assert registrar.standing == Standing.REGISTERED
+    assert caplog.messages == []
+
+
 async def test_a_farewell_that_fails_is_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
