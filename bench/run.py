@@ -41,9 +41,12 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    sections = SECTIONS.get(options.parts[0], {}) if len(options.parts) == 1 else {}
-    if set(options.only) - set(sections):
-        parser.error(f"--only is for one section of ./dev bench {' or '.join(SECTIONS)}")
+    if options.only and (len(options.parts) != 1 or options.parts[0] not in SECTIONS):
+        parser.error(f"--only is for a section of ./dev bench {' or '.join(SECTIONS)}")
+    for part in options.parts if options.only else ():
+        if wrong := set(options.only) - set(SECTIONS[part]):
+            there = ", ".join(SECTIONS[part])
+            parser.error(f"--only {', '.join(sorted(wrong))}: for {part} there are {there}")
     if (options.seconds or options.itself) and options.parts != ["broker"]:
         parser.error("--seconds and --itself are for ./dev bench broker")
     is_whole = not (options.quick or options.only or options.itself)
