@@ -86,6 +86,8 @@ class Registrar:
         self._link: Link | None = None
         self._told_rank: tuple[int, int, int] | None = None
         """The version that the name server has, if it still knows us."""
+        self._is_plain = False
+        """Whether the name server has refused a compressed registration."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -116,10 +118,10 @@ class Registrar:
             now_s = self._now_s()
             work = self._agenda.take(now_s, is_forced=self._config.force_register)
             if work is None:
+                self.has_tried.set()
                 await self._rest(self._agenda.due_s - now_s)
             else:
                 await self._do(work)
-                self.has_tried.set()
 
     async def _rest(self, seconds: float) -> None:
         try:
@@ -133,9 +135,14 @@ class Registrar:
         try:
             await self._tell(work)
         except _RefusedError as error:
-            agenda.refuse(work, self._now_s(), period_s)
-            if work.deed is Deed.WHOLE:
+            if self._is_compressing:
+                self._is_plain = True  # 4.x does not read what a broker of 5.x compresses
+                agenda.retry(self._now_s())
+            elif work.deed is Deed.WHOLE:
+                agenda.refuse(self._now_s(), period_s)
                 self._note(Standing.REFUSED, f"refuses this broker: {error}")
+            else:
+                agenda.retry(self._now_s())  # it may have forgotten us
         except RemotingError as error:
             agenda.fail(self._now_s())
             self._note(Standing.UNREACHABLE, error.reason)
@@ -159,10 +166,15 @@ class Registrar:
         self._told_rank = rank
 
     def _pick(self, work: Work) -> list[Command]:
+        requests, is_compressed = self._requests, self._is_compressing
         if work.deed is Deed.CHANGED:
-            return self._requests.changed(work.topics)
-        is_repeated = self._agenda.is_known and self._told_rank == self._requests.rank
-        return self._requests.whole(is_repeated=is_repeated)
+            return requests.changed(work.topics, is_compressed=is_compressed)
+        is_repeated = self._agenda.is_known and self._told_rank == requests.rank
+        return requests.whole(is_repeated=is_repeated, is_compressed=is_compressed)
+
+    @property
+    def _is_compressing(self) -> bool:
+        return self._config.compressed_register and not self._is_plain
 
     async def _ask(self, link: Link) -> None:
         """See whether the name server has our version; Java's way with forceRegister off."""

@@ -39,7 +39,7 @@ class Work:
 
 
 class Agenda:
-    """One name server. ``take`` says what to do; then comes ``succeed``, ``fail`` or ``refuse``.
+    """One name server. ``take`` says what to do; then comes how it went.
 
     Times are of a clock that never goes back. One thing is under way at a time; what is announced
     in the meantime is done together afterwards.
@@ -96,13 +96,14 @@ class Agenda:
         """No answer: it is down, slow or cut off; it is tried again soon."""
         self._postpone(now_s, _RETRY_MAX_S)
 
-    def refuse(self, work: Work, now_s: float, period_s: float) -> None:
-        """It said no. To a part of the table it may, if it has forgotten us: then all is told."""
-        if work.deed is Deed.WHOLE:
-            self._postpone(now_s, period_s)
-        else:
-            self.is_known = False
-            self.due_s = now_s
+    def refuse(self, now_s: float, period_s: float) -> None:
+        """It said no to the whole table; there is no hurry to hear that again."""
+        self._postpone(now_s, period_s)
+
+    def retry(self, now_s: float) -> None:
+        """It said no to something else; now it is told everything."""
+        self.is_known = False
+        self.due_s = now_s
 
     def lose(self, now_s: float) -> None:
         """The connection has ended, and so it forgets us; not more than once a second."""

@@ -69,25 +69,27 @@ class RegistrationRequests:
         """The version of the topics as they are now."""
         return self._topics.data_version.rank
 
-    def whole(self, *, is_repeated: bool = False) -> list[Command]:
+    def whole(self, *, is_repeated: bool = False, is_compressed: bool = False) -> list[Command]:
         """Registrations that have all topics together; to be sent one after the other.
 
         Each has a version that the one before it had not, and the last one the true one, so that
         every part is taken. ``is_repeated``: the name server has this version, and what operators
         changed there since (wipeWritePerm) is not undone by the same version.
         """
-        version, config = self._topics.data_version, self._config
-        key = (version.rank, is_repeated, config.broker_permission, config.compressed_register)
+        version = self._topics.data_version
+        key = (version.rank, is_repeated, is_compressed, self._config.broker_permission)
         if key != self._key:
             parts = _split(self._topics.topics.values())
             self._bodies = [
-                self._body(part, version if is_repeated else _earlier(version, ahead))
+                self._body(
+                    part, version if is_repeated else _earlier(version, ahead), is_compressed
+                )
                 for part, ahead in zip(parts, reversed(range(len(parts))), strict=True)
             ]
             self._key = key
-        return [self._registration(body) for body in self._bodies]
+        return [self._registration(body, is_compressed) for body in self._bodies]
 
-    def changed(self, names: Iterable[str]) -> list[Command]:
+    def changed(self, names: Iterable[str], *, is_compressed: bool = False) -> list[Command]:
         """A registration with these topics only, for a name server that has the others.
 
         It is the whole table if one of them is gone, or if there are too many.
@@ -96,8 +98,9 @@ class RegistrationRequests:
         found = [table.get(name) for name in islice(names, PART_TOPICS_MAX + 1)]
         there = [topic for topic in found if topic is not None]
         if len(there) < len(found) or not 0 < len(found) <= PART_TOPICS_MAX:
-            return self.whole()
-        return [self._registration(self._body(there, self._topics.data_version))]
+            return self.whole(is_compressed=is_compressed)
+        body = self._body(there, self._topics.data_version, is_compressed)
+        return [self._registration(body, is_compressed)]
 
     def question(self) -> Command:
         """Whether the name server has another version than ours."""
@@ -124,7 +127,7 @@ class RegistrationRequests:
         )
         return Command(RequestCode.UNREGISTER_BROKER, encode_header(header))
 
-    def _registration(self, body: bytes) -> Command:
+    def _registration(self, body: bytes, is_compressed: bool) -> Command:
         config = self._config
         header = RegisterBrokerRequest(
             broker_name=config.broker_name,
@@ -134,12 +137,14 @@ class RegistrationRequests:
             broker_id=config.broker_id,
             enable_acting_master=False,
             # Java's 5.x brokers say false here whatever the body is, and are not understood then.
-            compressed=config.compressed_register,
+            compressed=is_compressed,
             body_crc32=masked_crc32(body),
         )
         return Command(RequestCode.REGISTER_BROKER, encode_header(header), body)
 
-    def _body(self, topics: Iterable[TopicConfig], version: DataVersion) -> bytes:
+    def _body(
+        self, topics: Iterable[TopicConfig], version: DataVersion, is_compressed: bool
+    ) -> bytes:
         permission = self._config.broker_permission
         if permission & _PERM_READ_WRITE != _PERM_READ_WRITE:
             topics = [replace(topic, perm=topic.perm & permission) for topic in topics]
@@ -147,7 +152,7 @@ class RegistrationRequests:
             data_version=version, topic_config_table={topic.topic_name: topic for topic in topics}
         )
         body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper)
-        return encode_registration(body, compressed=self._config.compressed_register)
+        return encode_registration(body, compressed=is_compressed)
 
 
 def _earlier(version: DataVersion, steps: int) -> DataVersion:

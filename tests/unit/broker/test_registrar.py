@@ -220,6 +220,16 @@ async def test_a_refusal_is_one_line_with_its_reason(
     ]
 
 
+async def test_a_name_server_that_cannot_unpack_gets_it_plain(tmp_path: Path) -> None:
+    link = FakeLink([Command(1, remark="Failed to decode RegisterBrokerBody"), done(), done()])
+    stage = Stage(tmp_path, link, compressed_register=True)
+    async with stage.running() as registrar:
+        await settle()
+        assert registrar.standing == Standing.REGISTERED
+        said = [(command.ext or {})["compressed"] for command in link.asked]
+        assert said == ["true", "false"]
+
+
 async def test_each_change_of_its_state_is_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -115,7 +115,7 @@ def test_refusals_are_retried_ever_later_up_to_the_period() -> None:
     agenda, now_s, delays = Agenda(0.0), 0.0, []
     for _ in range(7):
         assert take(agenda, now_s) == WHOLE
-        agenda.refuse(WHOLE, now_s, PERIOD_S)
+        agenda.refuse(now_s, PERIOD_S)
         delays.append(agenda.due_s - now_s)
         now_s = agenda.due_s
     assert delays == [1, 2, 4, 8, 16, 30, 30]
@@ -126,7 +126,7 @@ def test_a_refused_part_is_followed_by_everything_at_once() -> None:
     agenda.announce("A")
     work = take(agenda, 1.0)
     assert work == changed("A")
-    agenda.refuse(work, 1.0, PERIOD_S)
+    agenda.retry(1.0)
     assert take(agenda, 1.0) == WHOLE
 
 

@@ -87,12 +87,13 @@ def test_all_topics_come_with_their_version(tmp_path: Path) -> None:
 
 
 def test_a_compressed_body_is_announced_as_such(tmp_path: Path) -> None:
-    config = config_of(tmp_path)
-    config.compressed_register = True
-    (command,) = RegistrationRequests(config, MemoryTopics("A", "B"), ADDRESS).whole()
-    assert header_of(command).compressed
-    assert bytes(command.body[:2]) == b"\x78\xda"
-    assert sorted(topics_of(command)) == ["A", "B"]
+    requests = requests_of(tmp_path, MemoryTopics("A", "B"))
+    (whole,) = requests.whole(is_compressed=True)
+    (changed,) = requests.changed(["B"], is_compressed=True)
+    for command, topics in ((whole, ["A", "B"]), (changed, ["B"])):
+        assert header_of(command).compressed
+        assert bytes(command.body[:2]) == b"\x78\xda"
+        assert sorted(topics_of(command)) == topics
 
 
 def test_the_broker_permission_limits_that_of_every_topic(tmp_path: Path) -> None:
