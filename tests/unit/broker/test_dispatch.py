@@ -34,7 +34,7 @@ def test_two_handlers_for_one_code_are_a_mistake() -> None:
     [
         (RequestError(ResponseCode.NO_PERMISSION, "no"), ResponseCode.NO_PERMISSION),
         (IllegalNameError("topic ../x"), ResponseCode.INVALID_PARAMETER),
-        (PutRefusedError(PutStatus.SERVICE_NOT_AVAILABLE, "full"), ResponseCode.SERVICE_NOT_AVAILABLE),
+        (PutRefusedError(PutStatus.OS_PAGE_CACHE_BUSY, "full"), ResponseCode.SYSTEM_BUSY),
         (PutRefusedError(PutStatus.MESSAGE_ILLEGAL, "large"), ResponseCode.MESSAGE_ILLEGAL),
         (DiskFullError("no room"), ResponseCode.SERVICE_NOT_AVAILABLE),
         (StoreReadOnlyError("closed"), ResponseCode.SERVICE_NOT_AVAILABLE),
