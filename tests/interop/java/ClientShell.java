@@ -9,6 +9,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
+import org.apache.rocketmq.client.exception.RequestTimeoutException;
 
 /**
  * Runs clients of every kind in one JVM, since starting a JVM costs more than most scenarios. A line
@@ -66,6 +67,8 @@ public final class ClientShell {
         } else if (thrown instanceof MQClientException) {
             answer.put("code", ((MQClientException) thrown).getResponseCode());
             answer.put("text", ((MQClientException) thrown).getErrorMessage());
+        } else if (thrown instanceof RequestTimeoutException) {
+            answer.put("code", ((RequestTimeoutException) thrown).getResponseCode());
         }
         if (answer.getString("text") == null) {
             answer.put("text", String.valueOf(thrown.getMessage()));

@@ -61,6 +61,10 @@ final class PullCommands {
         if (arguments.getBooleanValue("block")) {
             result = puller.pullBlockIfNotFound(queue, arguments.getString("tags"), offset, count);
         } else if (arguments.containsKey("sql")) {
+            // 4.9 refuses SQL until a heartbeat has told it the broker's version.
+            puller.fetchSubscribeMessageQueues(queue.getTopic());
+            puller.getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory()
+                .sendHeartbeatToAllBrokerWithLock();
             MessageSelector selector = MessageSelector.bySql(arguments.getString("sql"));
             result = puller.pull(queue, selector, offset, count);
         } else {

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -22,26 +22,35 @@ VERSIONS: Final = ("5.5.0", "4.9.7")
 
 _GROUP: Final = "org.apache.rocketmq"
 _MODULES: Final = ("rocketmq-namesrv", "rocketmq-broker", "rocketmq-client", "rocketmq-tools")
+_EXAMPLES: Final = ("rocketmq-example",)
 
 _FETCH_TIMEOUT_S: Final = 1200.0
 _OUTPUT_TAIL_CHARS: Final = 2000
 
-_Way = Callable[[Jdk, str, Path], None]
+_Way = Callable[[Jdk, str, Sequence[str], Path], None]
 
 
 def fetch_jars(jdk: Jdk, version: str) -> Path:
     """Give the directory of all jars of that RocketMQ version, fetching them when absent."""
-    return cached_directory(f"{version}/lib", partial(_fetch, jdk, version))
+    return cached_directory(f"{version}/lib", partial(_fetch, jdk, version, _MODULES))
 
 
-def _fetch(jdk: Jdk, version: str, lib: Path) -> None:
+def fetch_examples(jdk: Jdk, version: str) -> Path:
+    """Give the directory of RocketMQ's own examples and benchmarks with all jars they need.
+
+    Maven Central has them for 5.5.0, but not for 4.9.
+    """
+    return cached_directory(f"{version}/example", partial(_fetch, jdk, version, _EXAMPLES))
+
+
+def _fetch(jdk: Jdk, version: str, modules: Sequence[str], lib: Path) -> None:
     ways: list[_Way] = [fetch_with_maven, fetch_with_ivy]
     if shutil.which("mvn") is None:
         ways.remove(fetch_with_maven)
     failures = []
     for way in ways:
         try:
-            way(jdk, version, lib)
+            way(jdk, version, modules, lib)
         except PeerUnavailableError as failure:
             failures.append(str(failure))
         else:
@@ -49,35 +58,35 @@ def _fetch(jdk: Jdk, version: str, lib: Path) -> None:
     raise PeerUnavailableError(f"RocketMQ {version} could not be fetched: {'; '.join(failures)}")
 
 
-def fetch_with_maven(jdk: Jdk, version: str, lib: Path) -> None:
+def fetch_with_maven(jdk: Jdk, version: str, modules: Sequence[str], lib: Path) -> None:
     """Let `mvn` copy the modules and all they need at run time into `lib`."""
     with tempfile.TemporaryDirectory(prefix="roketto-mvn-") as work:
         pom = Path(work) / "pom.xml"
-        pom.write_text(_pom(version))
+        pom.write_text(_pom(version, modules))
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
         command = ["mvn", "-q", "-B", "-f", str(pom), *goal, f"-DoutputDirectory={lib}"]
         _run("Maven", command)
-    _check(lib, version)
+    _check(lib, version, modules)
 
 
-def fetch_with_ivy(jdk: Jdk, version: str, lib: Path) -> None:
+def fetch_with_ivy(jdk: Jdk, version: str, modules: Sequence[str], lib: Path) -> None:
     """Let Ivy resolve the same modules and copy their jars into `lib`."""
     ivy = _ivy_jar()
     with tempfile.TemporaryDirectory(prefix="roketto-ivy-") as work:
         module = Path(work) / "ivy.xml"
-        module.write_text(_ivy_module(version))
+        module.write_text(_ivy_module(version, modules))
         # The classifier belongs in the name: Netty's native libraries differ only in it.
         pattern = f"{lib}/[artifact]-[revision](-[classifier]).[ext]"
         command = [jdk.java, "-jar", str(ivy), "-ivy", str(module), "-cache", f"{work}/cache"]
         _run("Ivy", [*command, "-retrieve", pattern, "-types", "jar", "bundle"])
-    _check(lib, version)
+    _check(lib, version, modules)
 
 
-def _pom(version: str) -> str:
+def _pom(version: str, modules: Sequence[str]) -> str:
     dependencies = "".join(
         f"<dependency><groupId>{_GROUP}</groupId><artifactId>{module}</artifactId>"
         f"<version>{version}</version></dependency>"
-        for module in _MODULES
+        for module in modules
     )
     return (
         "<project><modelVersion>4.0.0</modelVersion><groupId>roketto</groupId>"
@@ -86,10 +95,10 @@ def _pom(version: str) -> str:
     )
 
 
-def _ivy_module(version: str) -> str:
+def _ivy_module(version: str, modules: Sequence[str]) -> str:
     dependencies = "".join(
         f'<dependency org="{_GROUP}" name="{module}" rev="{version}" conf="default->default"/>'
-        for module in _MODULES
+        for module in modules
     )
     return (
         '<ivy-module version="2.0"><info organisation="roketto" module="peer"/>'
@@ -134,9 +143,9 @@ def _run(name: str, command: list[str]) -> None:
         raise PeerUnavailableError(f"{name} ended with {done.returncode}: {output}")
 
 
-def _check(lib: Path, version: str) -> None:
-    """A resolver that reports success without the four modules has not succeeded."""
-    missing = [name for name in _MODULES if not (lib / f"{name}-{version}.jar").exists()]
+def _check(lib: Path, version: str, modules: Sequence[str]) -> None:
+    """A resolver that reports success without the modules has not succeeded."""
+    missing = [name for name in modules if not (lib / f"{name}-{version}.jar").exists()]
     if missing:
         raise PeerUnavailableError(f"fetched jars of RocketMQ {version} lack {', '.join(missing)}")
 
@@ -144,3 +153,4 @@ def _check(lib: Path, version: str) -> None:
 if __name__ == "__main__":
     for wanted in VERSIONS:
         print(fetch_jars(find_jdk(), wanted))
+    print(fetch_examples(find_jdk(), VERSIONS[0]))

@@ -13,7 +13,7 @@ from .clients import ClientShell
 from .errors import PeerFailedError
 from .ports import PortLease
 from .process import QUICK, JavaProcess, Jvm, prepare_home
-from .programs import load_runtime
+from .programs import Runtime, load_runtime
 from .servers import Broker, NameServer, Server, start_broker, start_name_server
 
 _NAME_SERVER_HEAP_MB: Final = 96
@@ -154,10 +154,18 @@ class Peer:
 
     def start(self, program: str, *arguments: str) -> JavaProcess:
         """Start a program of `tests/interop/java` that runs until stopped; it logs its output."""
-        home = self._new_home(program)
+        return self._start(self._runtime, program, arguments)
+
+    def start_benchmark(self, program: str, *arguments: str) -> JavaProcess:
+        """Start one of RocketMQ's own benchmark programs, such as Producer; 4.9 has none."""
+        main_class = f"org.apache.rocketmq.example.benchmark.{program}"
+        return self._start(self._runtime.with_examples(), main_class, arguments)
+
+    def _start(self, runtime: Runtime, main_class: str, arguments: Sequence[str]) -> JavaProcess:
+        home = self._new_home(main_class.rpartition(".")[2])
         prepare_home(home)
-        command = self._runtime.leashed(self._jvm(), home, program, arguments)
-        process = JavaProcess(program, command, home)
+        command = runtime.leashed(self._jvm(), home, main_class, arguments)
+        process = JavaProcess(main_class, command, home)
         self._programs.append(process)
         return process
 

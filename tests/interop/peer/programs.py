@@ -3,14 +3,14 @@
 import hashlib
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from .cache import cached_directory
 from .errors import PeerFailedError
-from .fetch import fetch_jars
+from .fetch import fetch_examples, fetch_jars
 from .java import JAVA_VERSION_MIN, Jdk, find_jdk
 from .process import Jvm
 
@@ -36,6 +36,10 @@ class Runtime:
     def leashed(self, jvm: Jvm, home: Path, main_class: str, arguments: Sequence[str]) -> list[str]:
         """Give the same, for a process that ends when its standard input closes."""
         return self.command(jvm, home, "Leash", [main_class, *arguments])
+
+    def with_examples(self) -> "Runtime":
+        """Give the same with the jars of RocketMQ's own examples and benchmarks."""
+        return replace(self, jars=fetch_examples(self.jdk, self.version))
 
 
 def load_runtime(version: str) -> Runtime:

@@ -1,0 +1,52 @@
+"""RocketMQ's own benchmark programs run against the broker without a single failure."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from interop.broker.clients import Clients
+from interop.broker.cluster import Cluster
+from interop.peer import JavaProcess, Peer
+
+REPORT_S = 60.0
+"""They report for the first time after ten seconds of their own."""
+
+
+@contextmanager
+def benchmark(peer: Peer, program: str, *arguments: str) -> Iterator[JavaProcess]:
+    process = peer.start_benchmark(program, *arguments)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    "peer",
+    [pytest.param("5.5.0", marks=[pytest.mark.peer, pytest.mark.xdist_group("peer-5.5.0")])],
+    indirect=True,
+)
+def test_benchmark_programs_run_without_a_failure(
+    peer: Peer, cluster: Cluster, clients: Clients
+) -> None:
+    """Producer, BatchProducer and Consumer, all at once, until each has told its figures."""
+    clients.make_topic("Benchmark", 8, [cluster.main.address])
+    common = ["-n", cluster.name_server, "-t", "Benchmark", "-w", "4", "-ri", "1000"]
+    with ExitStack() as running:
+        consumer = running.enter_context(benchmark(peer, "Consumer", *common))
+        single = running.enter_context(benchmark(peer, "Producer", *common, "-s", "1024"))
+        batches = running.enter_context(benchmark(peer, "BatchProducer", *common, "-b", "16"))
+        single.wait_for_output("Response Failed: 0\n", REPORT_S)
+        batches.wait_for_output("Send Message Failed: 0\n", REPORT_S)
+        consumer.wait_for_output("Consume Fail: 0\n", REPORT_S)
+        for process in (single, batches, consumer):
+            assert max(figures(process, "TPS")) > 0
+            assert set(figures(process, r"Fail(?:ed)?")) == {0}
+            assert "Exception" not in process.log.read_text(), process.log_tail()
+
+
+def figures(process: JavaProcess, name: str) -> list[int]:
+    """All figures of this name that a program has printed so far."""
+    return [int(found) for found in re.findall(rf"{name}: (\d+)", process.log.read_text())]
