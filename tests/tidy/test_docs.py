@@ -150,7 +150,7 @@ def test_dev_explains_itself() -> None:
     assert named | {"demo"} == set(load_dev().COMMANDS)
 
 
-@pytest.mark.parametrize("page", ["one_request.md", "store.md"])
+@pytest.mark.parametrize("page", ["one_message.md", "one_request.md", "store.md"])
 def test_every_name_on_the_way_of_a_request_exists(page: str) -> None:
     """These pages name functions; each can be imported."""
     names = re.findall(r"`(roketto\.[\w.]+)`", (ROOT / "docs" / page).read_text())
