@@ -99,7 +99,7 @@ def _check(known: Mapping[str, Attribute], key: str, value: str | None, *, is_ne
     if value in attribute.missing:
         _refuse(f"{key} cannot be {value}: this broker does not have such topics")
     if attribute.values:
-        _refuse(f"{key} is {_cut(value)}; it can only be one of {sorted(attribute.values)}")
+        _refuse(f"{key} is {_cut(value)}; value is not in set: {sorted(attribute.values)}")
     if not _is_number(value):
         _refuse(f"{key} is {_cut(value)}; write an integer of -1..{_LONG_MAX}")
 
