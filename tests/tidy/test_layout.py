@@ -13,6 +13,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 MAY_IMPORT = {
     "protocol": {"protocol"},
     "clock": set[str](),
+    "compiled": {"protocol"},
     "options": {"protocol"},
     "server_options": {"options", "remoting"},
     "logs": set[str](),
@@ -29,7 +30,7 @@ MAY_IMPORT = {
     "namesrv": {
         "namesrv", "protocol", "remoting", "auth", "clock", "options", "server_options", "program",
     },
-    "up": {"namesrv", "broker", "program", "options", "logs"},
+    "up": {"namesrv", "broker", "program", "options", "remoting", "store"},
     "client": {"client", "protocol", "remoting", "clock"},
     "admin": {"admin", "client", "protocol"},
     "dashboard": {"dashboard", "admin"},

@@ -73,7 +73,8 @@ PERCENT: Final = Option(high=100, changeable=True)
 COUNT: Final = Option(low=1)
 TRANSFER: Final = Option(low=1, important=True)
 INTERVAL_MS: Final = Option(low=1, high=86_400_000)
-LATER: Final = Option(effective=False, important=True, high=LONG_MAX)
+LATER: Final = Option(effective=False, high=LONG_MAX)
+TRANSACTION: Final = Option(effective=False, important=True, high=LONG_MAX)
 EMPTY: Final = Option(check=_check_empty)
 NO_ACCESS_CONTROL: Final = Option(
     choices=("false",), reason="this broker does not check yet who asks"
@@ -131,7 +132,7 @@ class BrokerConfig(ServerConfig):
     msg_trace_topic_name: Annotated[str, NAME] = "RMQ_SYS_TRACE_TOPIC"
     trace_topic_enable: Annotated[bool, IMPORTANT] = False
     flush_consumer_offset_interval: Annotated[int, INTERVAL_MS] = 5_000
-    reject_transaction_message: Annotated[bool, Option(changeable=True, important=True)] = False
+    reject_transaction_message: Annotated[bool, TRANSACTION] = False
     fetch_name_srv_addr_by_dns_lookup: Annotated[bool, NO_DISCOVERY] = False
     fetch_namesrv_addr_by_address_server: Annotated[bool, NO_DISCOVERY] = False
     long_polling_enable: Annotated[bool, CHANGEABLE] = True
@@ -140,16 +141,16 @@ class BrokerConfig(ServerConfig):
     region_id: Annotated[str, FIXED] = "DefaultRegion"
     register_broker_timeout_mills: Annotated[int, INTERVAL_MS] = 24_000
     slave_read_enable: Annotated[bool, CHANGEABLE] = False
-    disable_consume_if_consumer_read_slowly: Annotated[bool, CHANGEABLE] = False
-    consumer_fallbehind_threshold: Annotated[int, LONG] = 17_179_869_184  # bytes
-    broker_fast_failure_enable: Annotated[bool, CHANGEABLE] = True
-    wait_time_mills_in_send_queue: Annotated[int, LONG] = 200
-    wait_time_mills_in_pull_queue: Annotated[int, LONG] = 5_000
-    wait_time_mills_in_lite_pull_queue: Annotated[int, LONG] = 5_000
-    wait_time_mills_in_heartbeat_queue: Annotated[int, LONG] = 31_000
-    wait_time_mills_in_transaction_queue: Annotated[int, LONG] = 3_000
-    wait_time_mills_in_ack_queue: Annotated[int, LONG] = 3_000
-    wait_time_mills_in_admin_broker_queue: Annotated[int, LONG] = 5_000
+    disable_consume_if_consumer_read_slowly: Annotated[bool, LATER] = False
+    consumer_fallbehind_threshold: Annotated[int, LATER] = 17_179_869_184  # bytes
+    broker_fast_failure_enable: Annotated[bool, LATER] = True
+    wait_time_mills_in_send_queue: Annotated[int, LATER] = 200
+    wait_time_mills_in_pull_queue: Annotated[int, LATER] = 5_000
+    wait_time_mills_in_lite_pull_queue: Annotated[int, LATER] = 5_000
+    wait_time_mills_in_heartbeat_queue: Annotated[int, LATER] = 31_000
+    wait_time_mills_in_transaction_queue: Annotated[int, LATER] = 3_000
+    wait_time_mills_in_ack_queue: Annotated[int, LATER] = 3_000
+    wait_time_mills_in_admin_broker_queue: Annotated[int, LATER] = 5_000
     start_accept_send_request_time_stamp: Annotated[int, LONG] = 0  # ms since 1970
     trace_on: Annotated[bool, CHANGEABLE] = True
     reject_pull_consumer_enable: Annotated[bool, CHANGEABLE] = False
@@ -162,19 +163,19 @@ class BrokerConfig(ServerConfig):
     force_register: Annotated[bool, CHANGEABLE] = True
     register_name_server_period: Annotated[int, INTERVAL_MS] = 30_000
     lite_pull_message_enable: Annotated[bool, CHANGEABLE] = True
-    transaction_time_out: Annotated[int, LATER] = 6_000  # ms
-    transaction_check_max: Annotated[int, LATER] = 15
-    transaction_check_interval: Annotated[int, LATER] = 30_000  # ms
+    transaction_time_out: Annotated[int, TRANSACTION] = 6_000  # ms
+    transaction_check_max: Annotated[int, TRANSACTION] = 15
+    transaction_check_interval: Annotated[int, TRANSACTION] = 30_000  # ms
     acl_enable: Annotated[bool, NO_ACCESS_CONTROL] = False
     store_reply_message_enable: Annotated[bool, CHANGEABLE] = True
     enable_detail_stat: Annotated[bool, FIXED] = True
-    use_server_side_reset_offset: Annotated[bool, CHANGEABLE] = True
+    use_server_side_reset_offset: Annotated[bool, LATER] = True
     enable_controller_mode: Annotated[bool, Option(choices=("false",), reason=NO_REPLICATION)] = (
         False
     )
     validate_system_topic_when_update_topic: Annotated[bool, CHANGEABLE] = True
     channel_expired_timeout: Annotated[int, LONG] = 120_000  # ms
-    subscription_expired_timeout: Annotated[int, LONG] = 600_000  # ms
+    subscription_expired_timeout: Annotated[int, LATER] = 600_000  # ms
     config_black_list: Annotated[str, FIXED] = "configBlackList;brokerConfigPath"
     clear_retry_topic_when_delete_topic: Annotated[bool, CHANGEABLE] = True
     config_manager_version: Annotated[
@@ -195,7 +196,7 @@ class BrokerConfig(ServerConfig):
     mapped_file_size_commit_log: Annotated[int, Option(low=4_096)] = 1 << 30
     timer_precision_ms: Annotated[int, LATER] = 1_000
     timer_max_delay_sec: Annotated[int, LATER] = 259_200
-    timer_wheel_enable: Annotated[bool, LATER] = True
+    timer_wheel_enable: Annotated[bool, FIXED] = True
     timer_rocks_db_enable: Annotated[
         bool, Option(key="timerRocksDBEnable", choices=("false",), reason=NO_ROCKSDB.reason)
     ] = False
@@ -226,7 +227,7 @@ class BrokerConfig(ServerConfig):
     message_index_enable: Annotated[bool, IMPORTANT] = True
     max_hash_slot_num: Annotated[int, COUNT] = 5_000_000
     max_index_num: Annotated[int, Option(low=2)] = 20_000_000
-    max_msgs_num_batch: Annotated[int, Option(low=1, high=1_024, changeable=True)] = 64
+    max_msgs_num_batch: Annotated[int, LATER] = 64
     ha_listen_port: Annotated[int, Option(high=65_535)] = 0
     broker_role: Annotated[
         str,
@@ -237,10 +238,10 @@ class BrokerConfig(ServerConfig):
     ] = "ASYNC_FLUSH"
     sync_flush_timeout: Annotated[int, Option(low=1, changeable=True)] = 5_000  # ms
     message_delay_level: Annotated[str, Option(check=_check_delay_levels)] = DELAY_LEVELS
-    flush_delay_offset_interval: Annotated[int, INTERVAL_MS] = 10_000
+    flush_delay_offset_interval: Annotated[int, LATER] = 10_000
     clean_file_forcibly_enable: Annotated[bool, Option(changeable=True, important=True)] = True
-    os_page_cache_busy_time_out_mills: Annotated[int, LONG] = 1_000
-    default_query_max_num: Annotated[int, Option(low=1, high=1_024, changeable=True)] = 32
+    os_page_cache_busy_time_out_mills: Annotated[int, LATER] = 1_000
+    default_query_max_num: Annotated[int, LATER] = 32
     enable_d_leger_commit_log: Annotated[
         bool, Option(key="enableDLegerCommitLog", choices=("false",), reason=NO_REPLICATION)
     ] = False
