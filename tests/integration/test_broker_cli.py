@@ -194,6 +194,7 @@ def test_store_that_cannot_be_read_is_one_line_and_not_zero(config: Path, tmp_pa
         ("storePathCommitLog=/elsewhere", "storePathCommitLog is /elsewhere; it can only be"),
         ("tls.server.mode=enforcing", "tls.server.certPath"),
         ("storePathRootDir=/dev/null/x", "/dev/null/x"),
+        ("brokerIP1=no..host", "brokerIP1 is 'no..host'; its address cannot be found"),
         ("bindAddress=203.0.113.1", "cannot listen on 203.0.113.1:0: "),
     ],
 )

@@ -29,6 +29,7 @@ from roketto.broker.stats import Statistics
 from roketto.broker.tables import Tables
 from roketto.broker.topics import Topics
 from roketto.clock import monotonic_s, wall_ms
+from roketto.options import ConfigError
 from roketto.protocol.bodies.topics import TopicConfig
 from roketto.protocol.hosts import encode_host
 from roketto.protocol.names import is_system_topic
@@ -237,6 +238,9 @@ class Broker:
 
 
 def _numeric(host: str) -> str:
-    """The address of a host by its numbers; OSError if it has none."""
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    """The address of a host by its numbers; ConfigError if it has none."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(f"brokerIP1 is {host!r}; its address cannot be found: {error}") from error
     return str(min(found, key=lambda entry: entry[0] != socket.AF_INET)[4][0])
