@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 SQL92: Final = "SQL92"
 
-_KEPT_MAX: Final = 10_000
+KEPT_MAX: Final = 10_000
 """Compiled filters, and parsed subscriptions, that are remembered; they are made again if more."""
 _EXPIRE_EACH_MS: Final = 3_600_000
 _GRACE_MS: Final = 30_000
@@ -57,11 +57,17 @@ class Filters:
     """
 
     def __init__(
-        self, table: FilterTable, config: BrokerConfig, clock_ms: Callable[[], int] = wall_ms
+        self,
+        table: FilterTable,
+        config: BrokerConfig,
+        clock_ms: Callable[[], int] = wall_ms,
+        *,
+        kept_max: int = KEPT_MAX,
     ) -> None:
         self._table = table
         self._config = config
         self._clock_ms = clock_ms
+        self._kept_max = kept_max
         self._bloom = BloomFilter(
             config.max_error_rate_of_bloom_filter, config.expect_consumer_num_use_filter
         )
@@ -196,7 +202,7 @@ class Filters:
             self._check_enabled(subscription.expression_type)
             return self._wanted_sql(topic, group, sql)
         wanted = wanted_by_heartbeat(subscription)
-        if len(self._by_heartbeat) >= _KEPT_MAX:
+        if len(self._by_heartbeat) >= self._kept_max:
             self._by_heartbeat.clear()
         self._by_heartbeat[key] = _Kept(subscription, subscription.sub_version, wanted)
         return wanted
@@ -213,7 +219,7 @@ class Filters:
         wanted = self._by_text.get(text)
         if wanted is None:
             wanted = wanted_tags(text)
-            if len(self._by_text) >= _KEPT_MAX:
+            if len(self._by_text) >= self._kept_max:
                 self._by_text.clear()
             self._by_text[text] = wanted
         return wanted
@@ -255,7 +261,7 @@ class Filters:
         compiled = self._compiled.get(text)
         if compiled is None:
             compiled = compile_filter(text)
-            if len(self._compiled) >= _KEPT_MAX:
+            if len(self._compiled) >= self._kept_max:
                 self._compiled.clear()
             self._compiled[text] = compiled
         return compiled

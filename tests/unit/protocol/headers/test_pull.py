@@ -51,3 +51,18 @@ def test_a_pull_without_one_of_its_fields_is_refused(name: str) -> None:
     ext = {key: text for key, text in EXT.items() if key != name}
     with pytest.raises(HeaderFieldError, match=f"PullMessageRequest lacks {name}, which is"):
         decode_header(pull.PullMessageRequest, ext)
+
+
+def test_the_quick_ways_to_write_an_answer_give_the_same_fields() -> None:
+    answer = pull.PullMessageResponse(
+        suggest_which_broker_id=1,
+        next_begin_offset=2,
+        min_offset=-3,
+        max_offset=2**62,
+        topic_sys_flag=5,
+        group_sys_flag=6,
+    )
+    ext = pull.encode_pull_answer(1, 2, -3, 2**62, 5, 6)
+    assert list(ext.items()) == list(encode_header(answer).items())
+    answer.forbidden_type = 4
+    assert encode_header(answer).items() >= pull.encode_pull_refusal(4).items()
