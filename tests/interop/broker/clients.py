@@ -60,8 +60,10 @@ class Message:
 
 _ADDED: Final = {
     "UNIQ_KEY", "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "MSG_REGION", "TRACE_ON", "WAIT",
-    "CONSUME_START_TIME",
+    "CONSUME_START_TIME", "__CRC32#",
 }  # fmt: skip
+"""The last is there if the broker has enabledAppendPropCRC, as ours has unless told otherwise."""
+
 _NAMES: Final = {
     "logOffset": "log_offset",
     "sysFlag": "sys_flag",

@@ -27,6 +27,9 @@ _CONFIG: Final = {
     "enablePropertyFilter": "true",
 }
 
+_PATIENT_JAVA: Final = {"waitTimeMillsInSendQueue": "10000", "osPageCacheBusyTimeOutMills": "10000"}
+"""On a busy machine Java's broker refuses messages that it could not store within 200 ms."""
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
@@ -127,7 +130,7 @@ class JavaCluster(Cluster):
     def _start_broker(self, name: str, settings: dict[str, str]) -> None:
         paths = {"storePathCommitLog": f"{settings['storePathRootDir']}/commitlog"}
         server = self._peer.broker(
-            [self.name_server], {**settings, **paths}, lease=self._ports[name]
+            [self.name_server], {**_PATIENT_JAVA, **settings, **paths}, lease=self._ports[name]
         )
         self._processes[name] = server.process
 

@@ -111,14 +111,6 @@ def test_group_offset_of_a_puller_is_kept(cluster: Cluster, clients: Clients) ->
     assert clients.shell.do("update", **place, offset=3) == 3
 
 
-def test_message_is_viewed_by_its_id(cluster: Cluster, clients: Clients) -> None:
-    """By the id that the broker gave it."""
-    sent = fill(clients, cluster, "Viewed")
-    place: dict[str, Any] = {"group": "puller", "topic": "Viewed"}
-    [viewed] = messages_of([clients.shell.do("view", **place, id=sent[3].offset_id)])
-    assert (viewed.body, viewed.offset, viewed.properties["UNIQ_KEY"]) == ("pull 3", 3, sent[3].id)
-
-
 def test_lite_consumer_takes_the_queues_it_is_told(cluster: Cluster, clients: Clients) -> None:
     """assign: one queue of two, from its begin, in order."""
     fill(clients, cluster, "LiteAssigned")

@@ -1,10 +1,12 @@
 """Java push consumers, concurrent and orderly, alone and many: every message, to the right one."""
 
+import json
 from collections import defaultdict
 from contextlib import ExitStack
 
 from interop.broker.clients import Clients, Message, PushConsumer, eventually
 from interop.broker.cluster import Cluster
+from interop.peer import Peer
 
 
 def test_concurrent_consumer_gets_every_message_once(clients: Clients) -> None:
@@ -115,17 +117,38 @@ def test_broadcasting_gives_every_instance_every_message(clients: Clients) -> No
 def test_instances_join_and_leave_and_share_the_queues(cluster: Cluster, clients: Clients) -> None:
     """One to four instances and back: every message is consumed, each queue by one of them."""
     clients.make_topic("Shared", 8, [cluster.main.address])
+    meanwhile: list[str] = []
     with ExitStack() as running:
-        consumers: list[PushConsumer] = []
+        every: list[PushConsumer] = []
+        now: list[PushConsumer] = []
+
+        def settle(change: str) -> None:
+            sent = [f"while {change} {n}" for n in range(24)]
+            clients.send("Shared", sent)
+            meanwhile.extend(sent)
+            wait_until_shared(8, now)
+            check_round(clients, 8, now, change)
+
         for n in range(4):
             joined = clients.push(f"shared-{n}", "Shared", group="shared")
-            consumers.append(running.enter_context(joined))
-            wait_until_shared(8, consumers)
-            check_round(clients, 8, consumers, f"joined {n}")
+            every.append(running.enter_context(joined))
+            now.append(joined)
+            settle(f"{n} joined")
         for n in (1, 2, 0):
-            consumers.pop(min(n, len(consumers) - 1)).stop()
-            wait_until_shared(8, consumers)
-            check_round(clients, 8, consumers, f"left {n}")
+            now.pop(n).stop()
+            settle(f"number {n} left")
+
+        def are_consumed() -> bool:
+            return {one.body for one in clients.received(every, 0)} >= set(meanwhile)
+
+        eventually(are_consumed, "what was sent while instances came and went")
+
+
+def test_clients_may_use_binary_headers(cluster: Cluster, peer: Peer) -> None:
+    """rocketmq.serialize.type=ROCKETMQ: a producer and a consumer whose frames have no JSON."""
+    binary = {"rocketmq.serialize.type": "ROCKETMQ"}
+    outcome = peer.run("SendReceive", cluster.name_server, "Binary", "16", properties=binary)
+    assert json.loads(outcome)["received"] == 16
 
 
 def wait_until_shared(queues: int, consumers: list[PushConsumer]) -> None:

@@ -20,7 +20,6 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * drain     all messages of "topic", queue by queue
  * bounds    smallest and largest offset of each queue of "topic", and that of "timestamp"
  * update    set the group's offset of a queue to "offset", and read it from the broker
- * view      the message "id" of "topic"
  */
 final class PullCommands {
     private static final int COUNT_MAX = 32;
@@ -37,7 +36,6 @@ final class PullCommands {
         commands.put("drain", this::drain);
         commands.put("bounds", this::bounds);
         commands.put("update", this::update);
-        commands.put("view", this::view);
     }
 
     private DefaultMQPullConsumer puller(JSONObject arguments) throws Exception {
@@ -126,10 +124,5 @@ final class PullCommands {
         puller.getDefaultMQPullConsumerImpl().getOffsetStore()
             .updateConsumeOffsetToBroker(queue, arguments.getLongValue("offset"), false);
         return puller.fetchConsumeOffset(queue, true);
-    }
-
-    private Object view(JSONObject arguments) throws Exception {
-        return MessageText.show(puller(arguments)
-            .viewMessage(arguments.getString("topic"), arguments.getString("id")));
     }
 }
