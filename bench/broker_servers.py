@@ -23,6 +23,8 @@ JAVA: Final = "java"
 JAVA_HEAP_MB: Final = 1024
 """Enough that its rate does not rise with more; its script asks for 8 GiB."""
 
+_IDLE_S: Final = 60.0
+"""Brokers close a connection that is idle for two minutes."""
 _DISPATCH_TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 0.05
 
@@ -60,12 +62,16 @@ class Server:
     pid: int
     start_s: float
     _connection: socket.socket | None = field(default=None, init=False)
+    _asked_s: float = field(default=0.0, init=False)
 
     def ask(self, request: Command) -> Command:
-        """One request over a connection that stays open until `close`."""
-        if self._connection is None:
+        """One request over a connection that stays open until `close`, or until nobody asks."""
+        now_s = time.monotonic()
+        if self._connection is None or now_s - self._asked_s > _IDLE_S:
+            self.close()
             host, _, port = self.address.rpartition(":")
             self._connection = socket.create_connection((host, int(port)), timeout=30)
+        self._asked_s = now_s
         answer, _ = call(self._connection, encode_command(request))
         return answer
 
