@@ -106,13 +106,21 @@ class Broker:
     def _bind(self) -> None:
         """Take the port, and the one two below it, which old clients call the VIP channel."""
         settings = server_settings(self._config)
-        ports = [settings.port] if settings.port <= _VIP_DISTANCE else [
-            settings.port, settings.port - _VIP_DISTANCE
-        ]  # fmt: skip
-        for port in ports:
-            server = Server(refuse_requests, replace(settings, port=port))
-            server.bind()
-            self._servers.append(server)
+        server = Server(refuse_requests, settings)
+        server.bind()
+        self._servers.append(server)
+        if settings.port <= _VIP_DISTANCE:
+            return
+        vip = Server(refuse_requests, replace(settings, port=settings.port - _VIP_DISTANCE))
+        try:
+            vip.bind()
+        except OSError as error:
+            log.warning(
+                "clients before 4.5 use port %d too (the VIP channel), which cannot be had: %s",
+                settings.port - _VIP_DISTANCE, error,
+            )  # fmt: skip
+        else:
+            self._servers.append(vip)
 
     def _make_context(self) -> Context:
         config, tables = self._config, self._tables
@@ -229,6 +237,7 @@ class Broker:
         for beat in self._beats:
             beat.cancel()
         await asyncio.gather(*self._beats, return_exceptions=True)
+        context.durability.detach()
         context.store.close()
         context.delays.settle()
         self._tables.save_all()

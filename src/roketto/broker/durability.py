@@ -57,6 +57,10 @@ class Durability:
         """Say which loop answers; before the store is opened."""
         self._loop = loop
 
+    def detach(self) -> None:
+        """Take note of nothing more: the store is about to be closed."""
+        self._loop = None
+
     def __len__(self) -> int:
         """How many answers wait."""
         return len(self._waiting)
@@ -84,15 +88,18 @@ class Durability:
         self._tell()
 
     def _tell(self) -> None:
-        if self._is_told or self._loop is None or self._loop.is_closed():
+        loop = self._loop  # the owner's thread may let go of it at any moment
+        if self._is_told or loop is None or loop.is_closed():
             return
         self._is_told = True  # whatever is flushed until the loop comes to it, it will see
-        self._loop.call_soon_threadsafe(self._settle)
+        loop.call_soon_threadsafe(self._settle)
 
     # --- on the loop ------------------------------------------------------------------------------
 
     def _settle(self) -> None:
         self._is_told = False
+        if self._loop is None:
+            return
         flushed = self._advance_store()
         waiting = self._waiting
         while waiting and waiting[0].end <= flushed:

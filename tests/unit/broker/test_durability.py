@@ -122,3 +122,17 @@ async def test_without_a_loop_nothing_is_told() -> None:
     durability = Durability(lambda: 0, is_sync=True, timeout_s=1)
     durability.note_flushed(1)
     assert len(durability) == 0
+
+
+async def test_a_closed_store_is_asked_nothing() -> None:
+    """News that came just before the store was closed are not looked at any more."""
+
+    def advance() -> int:
+        raise AssertionError("the store is closed")
+
+    durability = Durability(advance, is_sync=True, timeout_s=1)
+    durability.attach(asyncio.get_running_loop())
+    durability.note_flushed(1)
+    durability.detach()
+    durability.note_flushed(2)
+    await asyncio.sleep(0)
