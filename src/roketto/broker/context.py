@@ -15,7 +15,6 @@ from roketto.broker.longpoll import LongPolls
 from roketto.broker.offsets import Offsets
 from roketto.broker.registration import Registration
 from roketto.broker.sending import Sending
-from roketto.broker.sending import Sending
 from roketto.broker.stats import Statistics
 from roketto.broker.topics import Topics
 from roketto.protocol.command import Command
