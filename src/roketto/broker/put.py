@@ -20,10 +20,10 @@ from roketto.protocol.sysflags import INNER_BATCH, TRANSACTION_TYPE
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.store import BatchResult, PutResult, Store
 
-DELAY_MARK: Final = b"DELAY\x01"
-TIMER_MARK: Final = b"TIMER_DEL"
+_DELAY: Final = b"DELAY\x01"
+_TIMER: Final = b"TIMER_DEL"
 """Without these two in its property string a message has no delay; with one it may have."""
-INNER_NUM_MARK: Final = b"INNER_NUM\x01"
+_INNER_NUM: Final = b"INNER_NUM\x01"
 
 
 def put(context: Context, record: Record) -> PutResult:
@@ -37,9 +37,9 @@ def put(context: Context, record: Record) -> PutResult:
             PutStatus.MESSAGE_ILLEGAL,
             f"the message for topic {record.topic} has no body; send at least one byte",
         )
-    if record.sys_flag & INNER_BATCH or INNER_NUM_MARK in raw:
+    if record.sys_flag & INNER_BATCH or _INNER_NUM in raw:
         _refuse_inner_batch(record)
-    if DELAY_MARK in raw or TIMER_MARK in raw:
+    if _DELAY in raw or _TIMER in raw:
         context.delays.transform(record)
     return put_as_is(context.store, context.stats, record)
 
@@ -54,7 +54,7 @@ def put_as_is(store: Store, stats: Statistics, record: Record) -> PutResult:
 def put_batch(context: Context, batch: Record) -> BatchResult:
     """Store the messages of a batch. Neither delays nor transactions come in batches."""
     raw = batch.properties_raw
-    if batch.sys_flag & INNER_BATCH or INNER_NUM_MARK in raw:
+    if batch.sys_flag & INNER_BATCH or _INNER_NUM in raw:
         _refuse_inner_batch(batch)
     if batch.sys_flag & TRANSACTION_TYPE:
         raise PutRefusedError(
@@ -62,7 +62,7 @@ def put_batch(context: Context, batch: Record) -> BatchResult:
             f"sysFlag {batch.sys_flag} of a batch for topic {batch.topic} marks a transaction;"
             " send the messages of a transaction one by one",
         )
-    if DELAY_MARK in raw or TIMER_MARK in raw:
+    if _DELAY in raw or _TIMER in raw:
         context.delays.refuse_in_batch(batch)
     result = context.store.append_batch(batch)
     context.stats.note_put(batch.topic, batch.queue_id, len(result.sizes), sum(result.sizes))
