@@ -92,9 +92,9 @@ def get_messages(
     if limits is None:
         limits = TransferLimits()
     raw = queue.read(queue_offset, count_max)
-    is_gone = int.from_bytes(raw[:8]) < log.min_offset
-    if is_gone or codes is not None or predicate is not None:
-        raw = queue.read(queue_offset, max(_UNITS_SCANNED_LEAST, count_max))
+    window = count_max
+    if codes is not None or predicate is not None or int.from_bytes(raw[:8]) < log.min_offset:
+        window = max(_UNITS_SCANNED_LEAST, count_max)
     else:
         size = _measure_run(raw, log, limits)
         if size:
@@ -104,18 +104,18 @@ def get_messages(
                 GetStatus.FOUND, queue_offset + count, least, most, [view], count, size
             )
     reader = _Reader(log, count_max, limits, predicate)
-    stopped_at = reader.take(scan(raw, codes))
-    scanned = len(raw) // 20 if stopped_at is None else stopped_at
-    return GetResult(
-        reader.status(),
-        queue_offset + scanned,
-        least,
-        most,
-        log.segments.read_many(reader.ranges),
-        reader.count,
-        reader.size,
-        reader.is_behind_memory,
-    )
+    at = 0
+    while raw:
+        stopped_at = reader.take(scan(raw, codes))
+        if stopped_at is not None:
+            at += stopped_at
+            break
+        at += len(raw) // 20
+        if reader.count >= min(count_max, limits.memory_count):
+            break
+        # Most filters let most messages through: look at many only if the first ones were few.
+        raw = queue.read(queue_offset + at, min(4 * at, window - at))
+    return reader.result(queue_offset + at, least, most)
 
 
 def get_range(
@@ -152,16 +152,7 @@ def get_range(
             at += stopped_at
             break
         at += len(raw) // 20
-    return GetResult(
-        reader.status(),
-        at,
-        least,
-        most,
-        log.segments.read_many(reader.ranges),
-        reader.count,
-        reader.size,
-        reader.is_behind_memory,
-    )
+    return reader.result(at, least, most)
 
 
 def _measure_run(raw: bytes, log: CommitLog, limits: TransferLimits) -> int:
@@ -255,7 +246,13 @@ class _Reader:
         self.count, self.size = count, total
         return stopped_at
 
-    def status(self) -> GetStatus:
-        if self.count:
-            return GetStatus.FOUND
-        return GetStatus.MESSAGE_WAS_REMOVING if self.removed else GetStatus.NO_MATCHED_MESSAGE
+    def result(self, next_offset: int, least: int, most: int) -> GetResult:
+        """What was taken of a queue from ``least`` to ``most``."""
+        status = GetStatus.FOUND
+        if not self.count:
+            removed = GetStatus.MESSAGE_WAS_REMOVING
+            status = removed if self.removed else GetStatus.NO_MATCHED_MESSAGE
+        views = self._log.segments.read_many(self.ranges)
+        return GetResult(
+            status, next_offset, least, most, views, self.count, self.size, self.is_behind_memory
+        )

@@ -107,6 +107,19 @@ def test_a_filtered_read_stops_at_the_message_that_did_not_fit(rig: Rig) -> None
     assert offsets_of(rig.get(6, 2, codes=frozenset({tag_code("b")}))) == [6, 9]
 
 
+def test_a_filtered_read_looks_at_many_messages_only_if_it_has_to(rig: Rig) -> None:
+    """It ends where it has enough, or where it has seen 800."""
+    for number in range(900):
+        rig.append("a" if number % 100 else "b")
+    few = rig.get(0, 3, codes=frozenset({tag_code("a")}))
+    assert (offsets_of(few), few.next_offset) == ([1, 2, 3], 4)
+    first = rig.get(0, 1, codes=frozenset({tag_code("b")}))
+    assert (offsets_of(first), first.next_offset) == ([0], 1)
+    all_seen = rig.get(0, codes=frozenset({tag_code("b")}))
+    assert offsets_of(all_seen) == list(range(0, 800, 100))
+    assert all_seen.next_offset == 800
+
+
 def test_nothing_that_matches_says_so_and_moves_on(rig: Rig) -> None:
     """The consumer asks again behind what was looked at."""
     for _ in range(5):

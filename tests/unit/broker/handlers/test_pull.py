@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -302,20 +303,22 @@ def test_a_queue_that_was_never_written_to_is_an_empty_one(rig: PullRig) -> None
     assert (next_offset(at_start), next_offset(beyond)) == (0, 0)
 
 
-def test_messages_that_are_being_removed_are_passed_over(rig: PullRig) -> None:
-    rig.send(300)
+def test_messages_that_are_being_removed_are_passed_over(tmp_path: Path) -> None:
+    rig = PullRig(tmp_path / "small", segment_bytes=4_096)
+    rig.send(100)
     segments = rig.store._segments
     segments.mark_flushed(segments.written)
+    segments.remove_first(2)
+    kept = offsets_of(pull(rig, request(0)))[0]
+    assert kept > 0, "what is still there is found"
     queue = rig.store.queue("T", 0)
     assert queue is not None
-    segments.written += 1 << 20
-    queue.queue_offset_max = 10
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(rig.store._log), "min_offset", property(lambda _: 1 << 20))
-        answer = pull(rig, request(0))
-    segments.written -= 1 << 20
-    queue.queue_offset_max = 300
+    queue.queue_offset_max = kept
+    answer = pull(rig, request(0))
+    queue.queue_offset_max = 100
+    rig.close()
     assert (answer.code, answer.remark) == (20, "MESSAGE_WAS_REMOVING")
+    assert next_offset(answer) == kept
 
 
 # --- commits --------------------------------------------------------------------------------------
@@ -501,15 +504,15 @@ def test_what_is_forbidden_meanwhile_is_refused_when_the_pull_wakes(rig: PullRig
 
 
 def test_a_failure_of_the_store_is_answered_when_the_pull_wakes(
-    rig: PullRig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    rig: PullRig, caplog: pytest.LogCaptureFixture
 ) -> None:
+    class FailingStore:
+        def get(self, *_: object, **__: object) -> None:
+            raise StoreError("the disk is gone")
+
     park(rig, request(flag=WAIT))
     rig.send(1)
-
-    def fail(*_: object, **__: object) -> None:
-        raise StoreError("the disk is gone")
-
-    monkeypatch.setattr(Store, "get", fail)
+    rig.context.store = cast("Store", FailingStore())
     with caplog.at_level(logging.CRITICAL):
         rig.turn()
     [answer] = replies(rig)
