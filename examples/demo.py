@@ -1,34 +1,41 @@
-"""The main job of this release, end to end: a name server, a broker that registers, its routes.
+"""The main job of this release, end to end: servers, messages, Java clients, a kill -9.
 
-./dev demo               with the Java original as the broker, if a JDK can be had
-./dev demo --no-java     with a registration sent by Roketto's own client
+./dev demo               with the unmodified Java client and mqadmin, if a JDK can be had
+./dev demo --no-java     with Roketto's own connections only
 """
 
 import argparse
 import asyncio
+import json
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from interop.peer import Peer, PeerUnavailableError
+from interop.peer.ports import PortLease, lease_ports
+from interop.peer.servers import BROKER_PORTS
 from roketto.protocol.bodies.base import decode_body
-from roketto.protocol.bodies.registration import RegisterBrokerBody, encode_registration
 from roketto.protocol.bodies.route import TopicRouteData
-from roketto.protocol.bodies.topics import TopicConfig, TopicConfigAndMappingSerializeWrapper
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
 from roketto.protocol.headers.base import encode_header
-from roketto.protocol.headers.namesrv import RegisterBrokerRequest
+from roketto.protocol.headers.pull import PullMessageRequest
+from roketto.protocol.headers.send import SendMessageV2Request
+from roketto.protocol.record import Record, decode_records
 from roketto.remoting.loop import run
 from roketto.remoting.pool import Pool
-from servers import name_server
+from servers import ServerProcess, broker, name_server
 
 JAVA_VERSION = "5.5.0"
 TOPIC = "orders"
 QUEUES = 4
-_ROUTE_WAIT_S = 20.0
+ORDERS = 1_000
+_PULL_COUNT = 32
+_PULL_WITH_SUBSCRIPTION = 4
+_REQUEST_MS = 5_000
 
 
 class DemoError(Exception):
@@ -37,19 +44,23 @@ class DemoError(Exception):
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="./dev demo", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--no-java", action="store_true", help="do not start the Java broker")
+    parser.add_argument("--no-java", action="store_true", help="do not use the Java client")
     options = parser.parse_args(arguments)
     started_s = time.monotonic()
+    lease = lease_ports(BROKER_PORTS)
     try:
-        with tempfile.TemporaryDirectory(prefix="roketto-demo-") as folder:
-            step("A name server starts", "mqnamesrv -c namesrv.conf")
-            with name_server(Path(folder)) as server:
-                print(f"    {server.banner}\n    ready after {server.start_s:.2f} s")
-                if options.no_java or not java_part(server.address):
-                    run(python_part(server.address))
+        with tempfile.TemporaryDirectory(prefix="roketto-demo-") as name:
+            folder = Path(name)
+            step("A name server starts", "mqnamesrv")
+            with name_server(folder) as names:
+                show(names)
+                messages_part(folder, names, lease, with_java=not options.no_java)
+                restart_part(folder, names, lease)
     except DemoError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
+    finally:
+        lease.release()
     print(f"\nEverything is stopped. That took {time.monotonic() - started_s:.1f} s.")
     return 0
 
@@ -60,87 +71,122 @@ def step(text: str, command: str = "") -> None:
         print(f"    $ {command}", flush=True)
 
 
-def java_part(address: str) -> bool:
-    """Let the Java original register; False if it cannot be had here."""
-    step(f"The original Java broker {JAVA_VERSION}, unmodified, registers with it",
-         f"mqbroker -n {address}")  # fmt: skip
+def show(server: ServerProcess) -> None:
+    print(f"    {server.banner}")
+    print(f"    ready after {server.start_s:.2f} s, {server.resident_kb() / 1024:.0f} MB resident")
+
+
+def messages_part(folder: Path, names: ServerProcess, lease: PortLease, *, with_java: bool) -> None:
+    """A broker, messages of ours, messages of Java's; then the broker is killed."""
+    step("A broker starts and registers", f"mqbroker -n {names.address} -c broker.conf")
+    with broker(folder, [names.address], lease=lease) as server:
+        show(server)
+        run(our_messages(names.address))
+        if with_java:
+            java_part(names.address)
+        step("The broker is killed without warning", f"kill -9 {server.popen.pid}")
+        server.popen.kill()
+        print(f"    it ended with signal {-server.popen.wait()}")
+
+
+def restart_part(folder: Path, names: ServerProcess, lease: PortLease) -> None:
+    """Start it again on the same files: whatever was acknowledged is there."""
+    step("It is started again on the same store", f"mqbroker -n {names.address} -c broker.conf")
+    with broker(folder, [names.address], lease=lease) as server:
+        show(server)
+        found = run(pull_all(server.address))
+        print(f"    {len(found)} orders are there, of {ORDERS} that were acknowledged")
+        if len(found) != ORDERS:
+            raise DemoError(f"{ORDERS - len(found)} acknowledged orders are lost")
+
+
+async def our_messages(names: str) -> None:
+    """Create a topic by sending to it, ask for its route, and read everything back."""
+    pool = Pool()
+    try:
+        step(f"{ORDERS} orders are sent; the first one creates the topic {TOPIC!r}")
+        address = await master_of(pool, names, "TBW102")
+        started_s = time.monotonic()
+        sends = [send(pool, address, number) for number in range(ORDERS)]
+        queues = Counter(await asyncio.gather(*sends))
+        taken_s = time.monotonic() - started_s
+        print(f"    all acknowledged after {taken_s * 1000:.0f} ms")
+        print(f"    {'queue':>9} {'orders':>9}")
+        for queue, count in sorted(queues.items()):
+            print(f"    {queue:9} {count:9}")
+        step("A consumer pulls them")
+        found = await pull_all(address)
+        print(f"    {len(found)} orders, the first of them {found[0].body!r}")
+    finally:
+        await pool.close()
+
+
+async def master_of(pool: Pool, names: str, topic: str) -> str:
+    """Ask the name server which broker takes messages of a topic, as every client does."""
+    route = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+    answer = await pool.request(names, route, _REQUEST_MS)
+    if answer.code != ResponseCode.SUCCESS:
+        raise DemoError(f"no route for {topic}: {answer.remark}")
+    return decode_body(TopicRouteData, answer.body).broker_datas[0].broker_addrs[0]
+
+
+async def send(pool: Pool, address: str, number: int) -> int:
+    """Send one order; the queue that it went to."""
+    queue_id = number % QUEUES
+    header = SendMessageV2Request(
+        producer_group="demo", topic=TOPIC, default_topic="TBW102",
+        default_topic_queue_nums=QUEUES, queue_id=queue_id, sys_flag=0,
+        born_timestamp=int(time.time() * 1000), flag=0, properties=f"KEYS\x01order-{number}\x02",
+    )  # fmt: skip
+    body = json.dumps({"order": number, "amount": number * 10}).encode()
+    request = Command(RequestCode.SEND_MESSAGE_V2, encode_header(header), body)
+    answer = await pool.request(address, request, _REQUEST_MS)
+    if answer.code != ResponseCode.SUCCESS:
+        raise DemoError(f"order {number} was refused: {answer.remark}")
+    return queue_id
+
+
+async def pull_all(address: str) -> list[Record]:
+    """Every message of the topic's queues, from their beginning."""
+    pool = Pool()
+    found: list[Record] = []
+    try:
+        for queue_id in range(QUEUES):
+            offset = 0
+            while True:
+                header = PullMessageRequest(
+                    consumer_group="demo", topic=TOPIC, queue_id=queue_id, queue_offset=offset,
+                    max_msg_nums=_PULL_COUNT, sys_flag=_PULL_WITH_SUBSCRIPTION, consume_offset=0,
+                    suspend_timeout_ms=0, subscription="*", sub_version=0,
+                )  # fmt: skip
+                request = Command(RequestCode.PULL_MESSAGE, encode_header(header))
+                answer = await pool.request(address, request, _REQUEST_MS)
+                if answer.code != ResponseCode.SUCCESS:
+                    break
+                records = decode_records(answer.body, strict=True)
+                found += records
+                offset = records[-1].queue_offset + 1
+    finally:
+        await pool.close()
+    return found
+
+
+def java_part(names: str) -> None:
+    """Let unmodified Java programs use the broker; tell if there is no Java here."""
+    step(f"The unmodified Java client {JAVA_VERSION} sends and consumes through it")
     print("    (the first time it is fetched from Maven Central, about 95 MB)", flush=True)
     try:
         peer = Peer(JAVA_VERSION)
     except PeerUnavailableError as reason:
         print(f"    not here: {str(reason).splitlines()[0]}")
-        return False
+        return
     with peer:
-        broker = peer.broker([address])
-        print(f"    {broker.name} serves at {broker.address}")
-        step("Java's mqadmin creates a topic through it",
-             f"mqadmin updateTopic -t {TOPIC} -c {broker.cluster} -r {QUEUES} -w {QUEUES} "
-             f"-n {address}")  # fmt: skip
-        created = peer.mqadmin(
-            "updateTopic", "-t", TOPIC, "-c", broker.cluster,
-            "-r", str(QUEUES), "-w", str(QUEUES), name_server=address,
-        )  # fmt: skip
-        print_indented(created.splitlines()[0])
-        run(show_route(address))
-        step("Java's mqadmin sees the cluster", f"mqadmin clusterList -n {address}")
-        print_indented(peer.mqadmin("clusterList", name_server=address))
-    return True
-
-
-async def python_part(address: str) -> None:
-    """Register a broker with Roketto's own client and show the route."""
-    step("A broker is registered by Roketto's own client")
-    header = RegisterBrokerRequest(
-        broker_name="broker-a", broker_addr="127.0.0.1:10911", cluster_name="DefaultCluster",
-        ha_server_addr="127.0.0.1:10912", broker_id=0,
-    )  # fmt: skip
-    topics = {
-        name: TopicConfig(topic_name=name, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
-        for name in (TOPIC, "TBW102")
-    }
-    body = RegisterBrokerBody(
-        topic_config_serialize_wrapper=TopicConfigAndMappingSerializeWrapper(
-            topic_config_table=topics
-        )
-    )
-    pool = Pool()
-    try:
-        request = Command(
-            RequestCode.REGISTER_BROKER, encode_header(header), encode_registration(body)
-        )
-        answer = await pool.request(address, request, 3_000)
-        if answer.code != ResponseCode.SUCCESS:
-            raise DemoError(f"the registration was refused: {answer.remark}")
-        await show_route(address)
-    finally:
-        await pool.close()
-
-
-async def show_route(address: str) -> None:
-    """Ask the name server where the topic lives, as every client does before it sends."""
-    step(f"Any client asks the name server where {TOPIC!r} lives")
-    pool = Pool()
-    deadline_s = time.monotonic() + _ROUTE_WAIT_S
-    try:
-        while True:
-            request = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": TOPIC})
-            answer = await pool.request(address, request, 3_000)
-            if answer.code == ResponseCode.SUCCESS:
-                break
-            if time.monotonic() > deadline_s:
-                raise DemoError(f"no route for {TOPIC} within {_ROUTE_WAIT_S:g} s: {answer.remark}")
-            await asyncio.sleep(0.1)
-    finally:
-        await pool.close()
-    route = decode_body(TopicRouteData, answer.body)
-    addresses = {broker.broker_name: broker.broker_addrs for broker in route.broker_datas}
-    print(f"    {'broker':16} {'master':24} {'read queues':>11} {'write queues':>12} {'perm':>4}")
-    for queue in route.queue_datas:
-        master = addresses[queue.broker_name].get(0, "none")
-        print(
-            f"    {queue.broker_name:16} {master:24} {queue.read_queue_nums:11} "
-            f"{queue.write_queue_nums:12} {queue.perm:4}"
-        )
+        done = peer.run("SendReceive", names, "from-java", "100")
+        print(f"    {done.strip()}")
+        step("Java's mqadmin sees the cluster", f"mqadmin clusterList -n {names}")
+        print_indented(peer.mqadmin("clusterList", name_server=names))
+        step("and the queues", f"mqadmin topicStatus -t {TOPIC} -n {names}")
+        print_indented(peer.mqadmin("topicStatus", "-t", TOPIC, name_server=names))
 
 
 def print_indented(text: str) -> None:
