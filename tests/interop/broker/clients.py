@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
-from interop.peer import ClientShell
+from interop.peer import ClientError, ClientShell
 
 WAIT_S: Final = 20.0
 """How long anything may take that is only waited for; nothing here takes more than a few."""
@@ -90,6 +90,11 @@ def shown_body(body: str) -> str:
     return f"{len(data)}:{hashlib.sha256(data).hexdigest()}"
 
 
+def is_unknown_topic(error: ClientError) -> bool:
+    """Whether a puller was told that there is no such topic (yet)."""
+    return "Can not find Message Queue for this topic" in error.text
+
+
 def eventually(condition: Callable[[], bool], what: str) -> None:
     """Wait until it is so."""
     deadline_s = time.monotonic() + WAIT_S
@@ -128,9 +133,26 @@ class Clients:
         answer = self.shell.do("request", how=how, message=message, timeout_s=wait_s)
         return messages_of([answer])[0]
 
-    def drain(self, topic: str) -> list[Message]:
-        """All that a topic holds, queue by queue, each in the order of its offsets."""
-        return messages_of(self.shell.do("drain", group=DRAIN_GROUP, topic=topic))
+    def drain(self, topic: str, count: int) -> list[Message]:
+        """All that a topic holds, queue by queue, each in the order of its offsets.
+
+        Waits until there are `count` messages: brokers answer a sender before they have told the
+        name server of a new topic, and before they have entered the message into its queue.
+        """
+        found: list[Message] = []
+
+        def are_there() -> bool:
+            try:
+                answer = self.shell.do("drain", group=DRAIN_GROUP, topic=topic)
+            except ClientError as error:
+                if not is_unknown_topic(error):
+                    raise
+                return False
+            found[:] = messages_of(answer)
+            return len(found) >= count
+
+        eventually(are_there, f"{count} messages of {topic}")
+        return found
 
     def bounds(self, topic: str, timestamp_ms: int = 0) -> dict[str, list[int]]:
         """Of each queue the smallest and largest offset, and that of the time."""

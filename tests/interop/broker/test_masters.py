@@ -59,5 +59,5 @@ def test_consumer_survives_a_restart_of_its_broker(
         assert sorted(one.id for one in received) == sorted(one.id for one in before + after)
         expected = {f"broker-b:{n}": 8 for n in range(2)}
         eventually(lambda: consumer.offsets() == expected, "offsets of the group")
-    stored = [one.body for one in clients.drain("Restarted")]
+    stored = [one.body for one in clients.drain("Restarted", 16)]
     assert sorted(stored) == sorted(f"{when} {n}" for when in ("before", "after") for n in range(8))

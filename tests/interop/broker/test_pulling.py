@@ -18,7 +18,9 @@ def fill(clients: Clients, cluster: Cluster, topic: str, count: int = 10) -> lis
          "broker": "broker-a", "queue": n // (count - 1)}
         for n in range(count)
     ]  # fmt: skip
-    return clients.send(topic, asked, "queue")
+    sent = clients.send(topic, asked, "queue")
+    clients.drain(topic, count)  # what was sent last may not have come to its queue yet
+    return sent
 
 
 def pull(clients: Clients, topic: str, offset: int, **options: Any) -> tuple[str, int, int, int]:
@@ -89,7 +91,7 @@ def test_bounds_of_queues_and_of_times_are_found(cluster: Cluster, clients: Clie
     stored = []
     for n in range(4):
         clients.send("Bounds", [f"{n}"])
-        stored.append(clients.drain("Bounds")[-1].stored_ms)
+        stored.append(clients.drain("Bounds", n + 1)[-1].stored_ms)
         time.sleep(0.01)  # so that no two have the same time
     assert clients.bounds("Bounds", stored[0] - 10_000) == {"broker-a:0": [0, 4, 0]}
     for n, time_ms in enumerate(stored):

@@ -13,6 +13,7 @@ def test_concurrent_consumer_gets_every_message_once(clients: Clients) -> None:
     """All of four queues, as they were sent; the broker knows then how far the group is."""
     asked = [{"body": f"push {n}", "tags": f"T{n % 5}", "keys": f"k{n}"} for n in range(100)]
     sent = clients.send("Concurrent", asked)
+    clients.drain("Concurrent", 100)
     with clients.push("concurrent", "Concurrent") as consumer:
         received = consumer.received(100)
         assert sorted((one.id, one.queue, one.offset, one.body) for one in received) == sorted(

@@ -28,4 +28,4 @@ def test_request_that_nobody_answers_times_out(clients: Clients) -> None:
     with pytest.raises(ClientError) as raised:
         clients.request("NotAsked", "anybody?", wait_s=1.0)
     assert (raised.value.kind, raised.value.code) == ("RequestTimeoutException", 10006)
-    assert [one.body for one in clients.drain("NotAsked")] == ["anybody?"]
+    assert [one.body for one in clients.drain("NotAsked", 1)] == ["anybody?"]
