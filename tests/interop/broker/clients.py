@@ -12,6 +12,8 @@ from interop.peer import ClientError, ClientShell
 WAIT_S: Final = 20.0
 """How long anything may take that is only waited for; nothing here takes more than a few."""
 
+_POLL_S: Final = 0.02
+
 DRAIN_GROUP: Final = "Drain"
 SHOWN_BYTES_MAX: Final = 256
 
@@ -95,12 +97,22 @@ def is_unknown_topic(error: ClientError) -> bool:
     return "Can not find Message Queue for this topic" in error.text
 
 
-def eventually(condition: Callable[[], bool], what: str) -> None:
+def eventually(condition: Callable[[], bool], what: str, wait_s: float = WAIT_S) -> None:
     """Wait until it is so."""
-    deadline_s = time.monotonic() + WAIT_S
+    deadline_s = time.monotonic() + wait_s
     while not condition():
-        assert time.monotonic() < deadline_s, f"waited {WAIT_S:.0f} s in vain for {what}"
-        time.sleep(0.02)
+        assert time.monotonic() < deadline_s, f"waited {wait_s:.0f} s in vain for {what}"
+        time.sleep(_POLL_S)
+
+
+def eventually_equal(read: Callable[[], object], expected: object, what: str) -> None:
+    """Wait until what is read is what is expected; show the last that was read if it never is."""
+    deadline_s = time.monotonic() + WAIT_S
+    while (last := read()) != expected:
+        assert time.monotonic() < deadline_s, (
+            f"waited {WAIT_S:.0f} s in vain for {what} to be {expected}; the last was {last}"
+        )
+        time.sleep(_POLL_S)
 
 
 class Clients:

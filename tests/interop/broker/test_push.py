@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from contextlib import ExitStack
 
-from interop.broker.clients import Clients, Message, PushConsumer, eventually
+from interop.broker.clients import Clients, Message, PushConsumer, eventually, eventually_equal
 from interop.broker.cluster import Cluster
 from interop.peer import Peer
 
@@ -25,7 +25,7 @@ def test_concurrent_consumer_gets_every_message_once(clients: Clients) -> None:
         }
         assert all(one.properties["MAX_OFFSET"] == "25" for one in received)
         expected = {f"broker-a:{n}": 25 for n in range(4)}
-        eventually(lambda: consumer.offsets() == expected, "offsets of the group")
+        eventually_equal(consumer.offsets, expected, "offsets of the group")
         assert len(consumer.stop()) == 100
 
 

@@ -19,7 +19,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
  *             or "sql", or with "assign" takes those queues of it
  * poll        poll until there are "count" messages, at most "timeoutMs"; give them
  * seek        go to "offset" of a queue, to its begin (-1) or its end (-2)
- * commit      commit all that was polled, and read the group's offsets from the broker
+ * commit      commit all that was polled, and give the group's offsets
  * liteQueues  the queues that it has at this moment
  * liteStop    shut it down
  */

@@ -12,6 +12,7 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.consumer.store.OffsetStore;
 import org.apache.rocketmq.client.consumer.store.ReadOffsetType;
+import org.apache.rocketmq.client.consumer.store.RemoteBrokerOffsetStore;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageQueue;
 
@@ -120,7 +121,11 @@ final class PushCommands {
     private Object offsets(JSONObject arguments) throws Exception {
         DefaultMQPushConsumer consumer = consumers.get(arguments.getString("name"));
         consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
-        OffsetStore store = consumer.getDefaultMQPushConsumerImpl().getOffsetStore();
+        // A store of its own: the consumer's would take what the broker says, which may be what was
+        // before the offsets that are on their way to it, for the truth.
+        OffsetStore store = new RemoteBrokerOffsetStore(
+            consumer.getDefaultMQPushConsumerImpl().getmQClientFactory(),
+            consumer.getConsumerGroup());
         Map<String, Long> offsets = new TreeMap<>();
         for (MessageQueue queue : owned(consumer)) {
             if (queue.getTopic().equals(arguments.getString("topic"))) {
