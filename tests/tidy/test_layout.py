@@ -16,6 +16,8 @@ MAY_IMPORT = {
     "compiled": {"protocol"},
     "options": {"protocol"},
     "server_options": {"options", "remoting"},
+    "safe_file": set[str](),
+    "config_file": {"options", "protocol", "clock", "safe_file"},
     "logs": set[str](),
     "program": {"options", "server_options", "protocol", "remoting", "logs"},
     "auth": {"auth", "protocol"},
@@ -25,10 +27,11 @@ MAY_IMPORT = {
     "replication": {"replication", "protocol", "store", "remoting", "clock"},
     "broker": {
         "broker", "protocol", "auth", "store", "remoting", "replication", "clock", "options",
-        "server_options", "program",
+        "server_options", "config_file", "program",
     },
     "namesrv": {
-        "namesrv", "protocol", "remoting", "auth", "clock", "options", "server_options", "program",
+        "namesrv", "protocol", "remoting", "auth", "clock", "options", "server_options",
+        "config_file", "safe_file", "program",
     },
     "up": {"namesrv", "broker", "program", "options", "remoting", "store"},
     "client": {"client", "protocol", "remoting", "clock"},

@@ -1,16 +1,16 @@
 """What the name server does with each request: parse, decide, answer."""
 
-import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic
 
 from roketto.clock import monotonic_s
+from roketto.config_file import ConfigFile
 from roketto.namesrv.config import NamesrvConfig
-from roketto.namesrv.files import replace_file
 from roketto.namesrv.kvconfig import ORDER_TOPICS, KvConfig
 from roketto.namesrv.routes import MASTER_ID, Notice, Registration, RouteTable
+from roketto.options import Value
 from roketto.protocol.bodies import route as bodies
 from roketto.protocol.bodies.base import Body, decode_body, encode_body
 from roketto.protocol.bodies.registration import RegisterBrokerBody, decode_registration
@@ -21,8 +21,7 @@ from roketto.protocol.crc import masked_crc32
 from roketto.protocol.errors import RequestError
 from roketto.protocol.headers import namesrv as headers
 from roketto.protocol.headers.base import H, Header, decode_header, encode_header
-from roketto.protocol.limits import CONFIG_UPDATE_BYTES_MAX
-from roketto.protocol.properties_text import format_properties, parse_properties
+from roketto.protocol.properties_text import format_properties
 from roketto.protocol.versions import V4_9_4
 from roketto.remoting.connection import Connection, Reply
 
@@ -50,11 +49,10 @@ class Handlers:
         self.config = config
         self.routes = RouteTable(config)
         self._kv = kv
-        self._stored = stored
+        self._file = ConfigFile(config, lambda: config.config_store_path, stored)
         self._notify = notify
         self._started_ms = now_ms()
         self._watched: set[Connection] = set()
-        self._updating = asyncio.Lock()
 
     def handle(self, connection: Connection, request: Command) -> Reply:
         handler = HANDLERS.get(request.code)
@@ -216,29 +214,12 @@ class Handlers:
         return request.answer(body=format_properties(items).encode())
 
     async def update_config(self, connection: Connection, request: Command) -> Command:
-        if len(request.body) > CONFIG_UPDATE_BYTES_MAX:
-            reason = f"{len(request.body)} bytes of properties; {CONFIG_UPDATE_BYTES_MAX} are taken"
-            raise RequestError(ResponseCode.SYSTEM_ERROR, reason)
-        properties = parse_properties(str(request.body, "latin-1"))
-        await asyncio.shield(self._update_config(properties))
+        properties = await self._file.update(request.body, self._forget_answers)
         log.info("%s changed the configuration: %.255r", connection.peer, properties)
         return request.answer()
 
-    async def _update_config(self, properties: dict[str, str]) -> None:
-        """Change all or nothing, and the file before the memory."""
-        async with self._updating:
-            values = self.config.check_update(properties)
-            stored, path = self._stored | properties, self.config.config_store_path
-            try:
-                previous = path.read_bytes() if path.exists() else None
-                content = format_properties(stored).encode()
-                await asyncio.to_thread(replace_file, path, content, previous)
-            except OSError as error:
-                reason = f"the configuration cannot be written: {error}"
-                raise RequestError(ResponseCode.SYSTEM_ERROR, reason) from error
-            self._stored = stored
-            self.config.update(values)
-            self.routes.topics.answers.forget_all()
+    def _forget_answers(self, _changed: Mapping[str, Value]) -> None:
+        self.routes.topics.answers.forget_all()
 
 
 def _flag_list(mask: int, flags: int) -> Callable[[Handlers, Header], Result]:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from roketto.namesrv.files import backup_of, replace_file
 from roketto.options import ConfigError
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.errors import RequestError
 from roketto.protocol.limits import KV_CONFIG_BYTES_MAX, KV_NAME_CHARS_MAX
+from roketto.safe_file import backup_of, replace_file
 
 log = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from roketto.namesrv import kvconfig
-from roketto.namesrv.files import backup_of
 from roketto.namesrv.kvconfig import KvConfig
 from roketto.options import ConfigError
 from roketto.protocol.errors import RequestError
+from roketto.safe_file import backup_of
 
 JAVA_FILE = b'{"configTable":{"ORDER_TOPIC_CONFIG":{"T":"a:4;b:4"},"EMPTY":{}}}'
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roketto.namesrv.files import backup_of, replace_file
+from roketto.safe_file import backup_of, replace_file
 
 
 def test_new_file_is_made_with_its_directory(tmp_path: Path) -> None:
