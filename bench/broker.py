@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-import roketto.protocol.record
 from broker_delivery import measure_latency, measure_push
 from broker_requests import (
     measure_batch,
@@ -18,6 +17,7 @@ from broker_rig import Rig
 from broker_servers import JAVA_HEAP_MB, ROKETTO
 from broker_sizes import QUICK, Sizes
 from report import Report
+from roketto.compiled import is_compiled
 
 SECTIONS: Final[dict[str, Callable[[Report, Rig], None]]] = {
     "start": measure_start,
@@ -61,8 +61,3 @@ def measure_broker(
         "round_s": sizes.round_s,
         "figures": report.result,
     }
-
-
-def is_compiled() -> bool:
-    """Whether our hot modules run compiled."""
-    return roketto.protocol.record.__file__.endswith(".so")

@@ -72,5 +72,5 @@ def measure_push(report: Report, rig: Rig) -> None:
         report.add(f"{name}: CPU of the broker", used_us / consumed, "µs a message")
     java, ours = (rates[name_server] for name_server in name_servers)
     ratios = [mine / theirs for mine, theirs in zip(ours, java, strict=True)]
-    note = "the client takes most of the CPU"
+    note = "the client's JVM shares the cores with the broker"
     report.add("ratio", statistics.median(ratios), "", least=RATE_RATIO_LEAST, note=note)

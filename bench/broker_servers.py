@@ -21,7 +21,7 @@ ROKETTO: Final = "roketto"
 JAVA: Final = "java"
 
 JAVA_HEAP_MB: Final = 1024
-"""Enough that its rate does not rise with more; its script asks for 8 GiB."""
+"""Its script asks for 8 GiB. What a larger heap does for its rates has not been measured."""
 
 _IDLE_S: Final = 60.0
 """Brokers close a connection that is idle for two minutes."""
