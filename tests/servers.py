@@ -1,5 +1,6 @@
 """Our servers as processes of their own, as users start them; stopped by their own ids."""
 
+import os
 import subprocess
 import sys
 import time
@@ -67,16 +68,7 @@ def broker(
     left to them.
     """
     ports = lease or lease_ports(BROKER_PORTS)
-    settings = {
-        "brokerClusterName": "DefaultCluster",
-        "brokerName": "broker-a",
-        "brokerId": "0",
-        "brokerIP1": "127.0.0.1",
-        "listenPort": str(ports.first),
-        "storePathRootDir": str(folder / "store"),
-        "autoCreateTopicEnable": "true",
-        **(config or {}),
-    }
+    settings = broker_settings(folder, ports.first, config)
     try:
         with _running(folder, "broker", ["-n", ";".join(name_servers)], settings) as server:
             yield server
@@ -85,10 +77,67 @@ def broker(
             ports.release()
 
 
+def broker_settings(
+    folder: Path, port: int, config: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What a broker of a test has in its file."""
+    return {
+        "brokerClusterName": "DefaultCluster",
+        "brokerName": "broker-a",
+        "brokerId": "0",
+        "brokerIP1": "127.0.0.1",
+        "listenPort": str(port),
+        "storePathRootDir": str(folder / "store"),
+        "autoCreateTopicEnable": "true",
+        **(config or {}),
+    }
+
+
 @contextmanager
 def _running(
     folder: Path, kind: str, arguments: Sequence[str], settings: Mapping[str, str]
 ) -> Iterator[ServerProcess]:
+    starting = spawn(folder, kind, arguments, settings)
+    try:
+        yield starting.wait()
+    finally:
+        starting.popen.terminate()
+        starting.popen.wait(_STOP_TIMEOUT_S)
+        starting.close()
+
+
+@dataclass(frozen=True, slots=True)
+class StartingServer:
+    """A process that may not serve yet; whoever has started it ends it and closes this."""
+
+    kind: str
+    port: int
+    popen: subprocess.Popen[str]
+    log: Path
+    started_s: float
+
+    def wait(self) -> ServerProcess:
+        """Wait for the banner; AssertionError with the log if the process ends before."""
+        assert self.popen.stdout is not None
+        while "boot success" not in (line := self.popen.stdout.readline()):
+            assert line, f"the {self.kind} ended before it was ready: {self.log.read_text()}"
+        taken_s = time.perf_counter() - self.started_s
+        address = f"127.0.0.1:{self.port}"
+        return ServerProcess(address, self.port, self.popen, self.log, line.rstrip(), taken_s)
+
+    def close(self) -> None:
+        assert self.popen.stdout is not None
+        self.popen.stdout.close()
+
+
+def spawn(
+    folder: Path,
+    kind: str,
+    arguments: Sequence[str],
+    settings: Mapping[str, str],
+    program: Sequence[str] = ("roketto",),
+) -> StartingServer:
+    """Start a server of a kind; ``program`` is a module that stands in for ours, and its words."""
     port = int(settings["listenPort"])
     conf = folder / f"{kind}-{port}.conf"
     conf.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
@@ -96,18 +145,10 @@ def _running(
     started_s = time.perf_counter()
     with log.open("a") as stderr:
         popen = subprocess.Popen(
-            [sys.executable, "-m", "roketto", kind, *arguments, "-c", str(conf)],
+            [sys.executable, "-m", *program, kind, *arguments, "-c", str(conf)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
         )
-    assert popen.stdout is not None
-    try:
-        while "boot success" not in (line := popen.stdout.readline()):
-            assert line, f"the {kind} ended before it was ready: {log.read_text()}"
-        taken_s = time.perf_counter() - started_s
-        yield ServerProcess(f"127.0.0.1:{port}", port, popen, log, line.rstrip(), taken_s)
-    finally:
-        popen.terminate()
-        popen.wait(_STOP_TIMEOUT_S)
-        popen.stdout.close()
+    return StartingServer(kind, port, popen, log, started_s)

@@ -1,0 +1,193 @@
+"""Our broker with a bug in it, so that a fault test can be seen to fail.
+
+    python -m fault.broker.planted BUG broker -c broker.conf
+
+Whatever follows the name of the bug is what ``roketto`` takes.
+"""
+
+import asyncio
+import os
+import sys
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from roketto.__main__ import main
+from roketto.broker.app import Broker
+from roketto.broker.delay_levels import Wait
+from roketto.broker.delays import Delays
+from roketto.broker.durability import Durability
+from roketto.broker.handlers import send_back
+from roketto.broker.locks import QueueLocks
+from roketto.broker.offsets import Offsets
+from roketto.broker.registrar import Registrar, Standing
+from roketto.broker.registrar_agenda import Work
+from roketto.broker.retry import Retry, decide_send_back
+from roketto.protocol.bodies.route import MessageQueue
+from roketto.protocol.command import Command
+from roketto.protocol.record import Record
+from roketto.remoting.connection import Connection, Reply
+from roketto.store.disk import Disk
+from roketto.store.diskgate import DiskGate
+from roketto.store.put_result import BatchResult, PutResult
+from roketto.store.store import Store
+
+BUFFERED_MAX: Final = 64
+
+
+def put(owner: object, name: str, bug: object) -> None:
+    setattr(owner, name, bug)
+
+
+def acknowledge_early() -> None:
+    """Messages are acknowledged while they are in our memory, and stored a little later."""
+    append, append_batch = Store.append, Store.append_batch
+    buffered: deque[Record] = deque()
+
+    def append_later(store: Store, record: Record) -> PutResult:
+        key = (record.topic, record.queue_id)
+        before = sum((other.topic, other.queue_id) == key for other in buffered)
+        buffered.append(record)
+        offset = store._next_offsets.get(key, 0) + before
+        if len(buffered) > BUFFERED_MAX:
+            append(store, buffered.popleft())
+        return PutResult(offset, 0, 0, 0, record.store_host)
+
+    def append_all(store: Store, batch: Record) -> BatchResult:
+        while buffered:
+            append(store, buffered.popleft())
+        return append_batch(store, batch)
+
+    def answer_now(
+        durability: Durability, connection: Connection, request: Command, answer: Command, end: int
+    ) -> Reply:
+        return answer
+
+    put(Store, "append", append_later)
+    put(Store, "append_batch", append_all)
+    put(Durability, "answer_when_safe", answer_now)
+
+
+def deliver_again() -> None:
+    """Delays know only what a table says that is never saved."""
+    put(Delays, "_is_delivered", lambda *args: False)
+    put(Delays, "settle", lambda delays: None)
+
+
+def deliver_early() -> None:
+    """No message waits."""
+    put(Wait, "remaining_s", lambda *args: 0.0)
+
+
+def deliver_some() -> None:
+    """Every hundredth delayed message is taken for delivered."""
+    deliver_one = Delays._deliver_one
+    count = 0
+
+    def deliver(delays: Delays, *what: Any) -> bool:
+        nonlocal count
+        count += 1
+        return count % 100 == 0 or deliver_one(delays, *what)
+
+    put(Delays, "_deliver_one", deliver)
+
+
+def share_the_store() -> None:
+    """The lock of a store keeps nobody out."""
+
+    def open_only(disk: Disk, path: Path) -> int:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    put(Disk, "lock", open_only)
+
+
+def stop_abruptly() -> None:
+    """Whoever is asked to stop just ends."""
+
+    async def end(broker: Broker) -> None:
+        os._exit(0)
+
+    put(Broker, "stop", end)
+
+
+def stay_full() -> None:
+    """A disk that was full once is taken for full."""
+    measure = DiskGate.measure
+
+    def only_close(gate: DiskGate, path: Path, percent: int, **bounds: int) -> None:
+        if percent > bounds["warning_percent"]:
+            measure(gate, path, percent, **bounds)
+
+    put(DiskGate, "retry", lambda gate: None)
+    put(DiskGate, "measure", only_close)
+
+
+def forget_commits() -> None:
+    """What groups commit is not kept."""
+    put(Offsets, "commit", lambda *args: None)
+
+
+def skip_one() -> None:
+    """Groups go on behind the message that they should begin with."""
+    get = Offsets.get
+
+    def get_too_far(offsets: Offsets, topic: str, group: str, queue_id: int) -> int | None:
+        offset = get(offsets, topic, group, queue_id)
+        return None if offset is None else offset + 1
+
+    put(Offsets, "get", get_too_far)
+
+
+def lock_for_all() -> None:
+    """Everybody gets every lock."""
+
+    def lock(
+        locks: QueueLocks, group: str, client_id: str, queues: list[MessageQueue]
+    ) -> set[MessageQueue]:
+        return set(queues)
+
+    put(QueueLocks, "lock", lock)
+
+
+def retry_once_more() -> None:
+    """Messages are tried once more than was configured."""
+
+    def decide_late(reconsume_times: int, times_max: int, delay_level: int) -> Retry:
+        return decide_send_back(reconsume_times, times_max + 1, delay_level)
+
+    put(send_back, "decide_send_back", decide_late)
+
+
+def register_once() -> None:
+    """A name server that knew the broker is told no more."""
+    do = Registrar._do
+
+    async def do_once(registrar: Registrar, work: Work) -> None:
+        if registrar.standing == Standing.LOST:
+            await asyncio.Event().wait()
+        await do(registrar, work)
+
+    put(Registrar, "_do", do_once)
+
+
+BUGS: Final[dict[str, Callable[[], None]]] = {
+    bug.__name__: bug
+    for bug in (
+        acknowledge_early, deliver_again, deliver_early, deliver_some, share_the_store,
+        stop_abruptly, stay_full, forget_commits, skip_one, lock_for_all, retry_once_more,
+        register_once,
+    )
+}  # fmt: skip
+
+
+def planted(bug: Callable[[], None]) -> tuple[str, str]:
+    """What Site takes as ``program``."""
+    assert BUGS[bug.__name__] is bug
+    return __name__, bug.__name__
+
+
+if __name__ == "__main__":
+    BUGS[sys.argv[1]]()
+    del sys.argv[1]
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""kill -9 of a broker under eight producers (F1, F2): what it has acknowledged is where it said.
+
+The broker is a process of its own, and so is its end: the signal is seen. After each start all that
+came since the last one is read over the wire and compared with what the producers were told, and
+everything at the end. Now and then the kill comes while the broker starts.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pytest
+
+from checker import QueueRead, Report, check
+from fault.broker.planted import acknowledge_early, planted
+from fault.broker.producers import Producers
+from fault.broker.site import SMALL, Site
+from fault.broker.wire import Queue, connected, found_in
+from fault.test_kill import files_crossed
+
+QUEUES: Final = tuple(Queue(topic, number) for topic in ("T", "Other") for number in range(4))
+START_S: Final = 10.0
+"""A start that takes longer hangs; figures are in what the test prints."""
+
+
+class Lives:
+    """One broker through many lives, each ended by a kill."""
+
+    def __init__(self, site: Site, seed: int, batch_chance: float) -> None:
+        self.site = site
+        self.random = Random(seed)
+        self.producers = Producers(QUEUES, seed, batch_chance=batch_chance)
+        self.note = f"{site.config['flushDiskType']}, seed {seed}"
+        self._checked_sends = 0
+        self._next_offsets: dict[Queue, int] = {}
+
+    async def run(self, count: int) -> Report:
+        for _ in range(count):
+            await self.live()
+        server = self.site.start()
+        report = await self.check(server.address, is_all=True)
+        self.site.stop()
+        assert self.site.kills == count
+        return report
+
+    async def live(self) -> None:
+        """Start the broker, check what was before, let producers send, kill it."""
+        if self.site.kills and self.random.random() < 0.15:
+            self.site.spawn()
+            await asyncio.sleep(self.random.random() * 0.5)  # while it starts, or recovers
+            self.site.kill()
+            return
+        server = self.site.start()
+        await self.check(server.address)
+        # A topic of its own for each life: it may be made, and used, just before the kill.
+        self.producers.queues = [*QUEUES, Queue(f"Life{self.site.kills}", 0)]
+        async with self.producers.sending_to(server.address):
+            await asyncio.sleep(self.random.random() * 0.2)
+            self.site.kill()
+
+    async def check(self, address: str, *, is_all: bool = False) -> Report:
+        """Compare what came since the last time, or all, with the evidence."""
+        if is_all:
+            self._checked_sends = 0
+            self._next_offsets.clear()
+        evidence = self.producers.evidence.part(self._checked_sends)
+        queues = sorted({*QUEUES, *(Queue(f"Life{n}", 0) for n in range(self.site.kills))})
+        reads: list[QueueRead] = []
+        async with connected(address) as connection:
+            reads += [
+                await found_in(connection, queue, self._next_offsets.get(queue, 0))
+                for queue in queues
+            ]
+        report = check(evidence, reads, faults={"kill -9": self.site.kills})
+        report.raise_if_bad(f"{self.note}, after kill {self.site.kills}")
+        self._checked_sends = len(self.producers.evidence)
+        for queue, read in zip(queues, reads, strict=True):
+            self._next_offsets[queue] = read.first_offset + len(read.found)
+        return report
+
+
+async def run_lives(
+    folder: Path,
+    flush: str,
+    kills: int,
+    seed: int,
+    *,
+    batch_chance: float = 0.2,
+    program: Sequence[str] = ("roketto",),
+) -> Report:
+    with Site(folder, {**SMALL, "flushDiskType": flush}, program=program) as site:
+        lives = Lives(site, seed, batch_chance)
+        report = await lives.run(kills)
+        crossed = files_crossed(site.root)
+        starts_s = sorted(site.starts_s)
+    assert crossed["commitlog"] > 2, crossed
+    assert crossed["consumequeue"] > 2 * len(QUEUES), crossed
+    assert starts_s[-1] < START_S, starts_s
+    middle_s = starts_s[len(starts_s) // 2]
+    print(f"{lives.note}: {report}\nstarts: {middle_s:.2f} s, at worst {starts_s[-1]:.2f} s;")
+    print(
+        f"files: {crossed}; refused: { {c: len(t) for c, t in lives.producers.refusals.items()} }"
+    )
+    return report
+
+
+BOTH: Final = pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
+
+
+@BOTH
+@pytest.mark.timeout(300)
+async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, flush: str) -> None:
+    """20 kills each."""
+    report = await run_lives(tmp_path, flush, 20, seed=1)
+    assert report.ok > 20 * 20, str(report)
+    assert report.unknown > 0, "nobody was sending when the broker was killed"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@BOTH
+async def test_what_was_acknowledged_survives_many_more_kills(tmp_path: Path, flush: str) -> None:
+    """The long tier: 500 kills each."""
+    await run_lives(tmp_path, flush, 500, seed=2)
+
+
+@BOTH
+async def test_acknowledging_before_the_write_is_noticed(tmp_path: Path, flush: str) -> None:
+    """Planted: answers leave while messages are in a buffer of the broker's own."""
+    bug = planted(acknowledge_early)
+    with pytest.raises(AssertionError, match=r"lost [1-9]"):
+        await run_lives(tmp_path, flush, 10, seed=3, batch_chance=0, program=bug)
+
+
+async def test_a_broker_that_ends_by_itself_was_not_killed(tmp_path: Path) -> None:
+    """The other planted bug: a fault that did not happen must not count as survived."""
+    with Site(tmp_path, {**SMALL, "storePathRootDir": "/dev/null/store"}) as site:
+        ended = site.spawn().popen.wait(START_S)
+        with pytest.raises(AssertionError, match="it was not the kill that ended it: 1"):
+            site.kill()
+    assert ended == 1
