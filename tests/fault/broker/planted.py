@@ -6,6 +6,7 @@ Whatever follows the name of the bug is what ``roketto`` takes.
 """
 
 import asyncio
+import errno
 import os
 import sys
 from collections import deque
@@ -28,12 +29,14 @@ from roketto.protocol.bodies.route import MessageQueue
 from roketto.protocol.command import Command
 from roketto.protocol.record import Record
 from roketto.remoting.connection import Connection, Reply
-from roketto.store.disk import Disk
+from roketto.store.disk import Disk, Usage
 from roketto.store.diskgate import DiskGate
 from roketto.store.put_result import BatchResult, PutResult
 from roketto.store.store import Store
 
 BUFFERED_MAX: Final = 64
+FULL: Final = "full"
+"""The file that makes a disk full for a broker with limit_the_disk."""
 
 
 def put(owner: object, name: str, bug: object) -> None:
@@ -111,8 +114,29 @@ def stop_abruptly() -> None:
     put(Broker, "stop", end)
 
 
+def limit_the_disk() -> None:
+    """No bug: there is no room while a file of the name FULL stands beside the store."""
+    reserve, usage = Disk.reserve, Disk.usage
+    flags: set[Path] = set()
+
+    def measure(disk: Disk, path: Path) -> Usage:
+        root = next(it for it in (path, *path.parents) if it.name == "store")
+        flags.add(root.parent / FULL)
+        found = usage(disk, path)
+        return Usage(found.total, 0) if any(flag.exists() for flag in flags) else found
+
+    def reserve_unless_full(disk: Disk, descriptor: int, size: int) -> None:
+        if any(flag.exists() for flag in flags):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        reserve(disk, descriptor, size)
+
+    put(Disk, "usage", measure)
+    put(Disk, "reserve", reserve_unless_full)
+
+
 def stay_full() -> None:
     """A disk that was full once is taken for full."""
+    limit_the_disk()
     measure = DiskGate.measure
 
     def only_close(gate: DiskGate, path: Path, percent: int, **bounds: int) -> None:
@@ -175,8 +199,8 @@ BUGS: Final[dict[str, Callable[[], None]]] = {
     bug.__name__: bug
     for bug in (
         acknowledge_early, deliver_again, deliver_early, deliver_some, share_the_store,
-        stop_abruptly, stay_full, forget_commits, skip_one, lock_for_all, retry_once_more,
-        register_once,
+        stop_abruptly, limit_the_disk, stay_full, forget_commits, skip_one, lock_for_all,
+        retry_once_more, register_once,
     )
 }  # fmt: skip
 

@@ -1,12 +1,12 @@
 """Eight producers with a connection each, and the evidence of what a broker has told them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Final
 
-from evidence import Evidence, Outcome, Place
+from evidence import Evidence, Place
 from fault.appender import PRODUCERS, body_of
 from fault.broker.wire import TIMEOUT_MS, Queue, batch_request, connected, send_request, stored_at
 from roketto.protocol.batch import BatchItem
@@ -48,6 +48,8 @@ class Producers:
         self.evidence = Evidence()
         self.refusals: dict[int, list[str]] = {}
         """By code, what was said of sends that were refused."""
+        self.acknowledged = 0
+        """Requests, each with one message or a batch of them."""
         self.lost = 0
         """Connections that have ended before they were closed."""
         self._random = Random(seed)
@@ -57,8 +59,18 @@ class Producers:
         self._is_stopped = False
 
     @property
-    def acknowledged(self) -> int:
-        return sum(sent.outcome is Outcome.OK for sent in self.evidence)
+    def refused(self) -> int:
+        return sum(map(len, self.refusals.values()))
+
+    async def until_more(self, count: int, patience_s: float) -> None:
+        """Wait until so many more messages have been acknowledged."""
+        goal = self.acknowledged + count
+        await _until(lambda: self.acknowledged >= goal, patience_s)
+
+    async def until_refused(self, count: int, patience_s: float) -> None:
+        """Wait until so many more have been refused."""
+        goal = self.refused + count
+        await _until(lambda: self.refused >= goal, patience_s)
 
     @asynccontextmanager
     async def sending_to(self, address: str) -> AsyncIterator[None]:
@@ -108,6 +120,7 @@ class Producers:
     def _note(self, values: Sequence[str], queue: Queue, answer: Command) -> None:
         if answer.code == ResponseCode.SUCCESS:
             where = stored_at(answer)
+            self.acknowledged += 1
             for n, (value, message_id) in enumerate(
                 zip(values, where.msg_id.split(","), strict=True)
             ):
@@ -118,3 +131,9 @@ class Producers:
             return
         for value in values:
             self.evidence.fail(value)
+
+
+async def _until(is_so: Callable[[], bool], patience_s: float) -> None:
+    async with asyncio.timeout(patience_s):
+        while not is_so():  # noqa: ASYNC110 (the answers of another process are counted)
+            await asyncio.sleep(0.01)

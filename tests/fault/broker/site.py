@@ -1,5 +1,6 @@
 """A broker that is killed and started again: one store and one port through many lives."""
 
+import asyncio
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -53,8 +54,8 @@ class Site:
         program: Sequence[str] = ("roketto",),
     ) -> None:
         self.folder = folder
-        self.root = folder / "store"
         self.config = dict(config or LARGE)
+        self.root = Path(self.config.get("storePathRootDir", folder / "store"))
         self.program = program
         self.kills = 0
         self.stops = 0
@@ -101,6 +102,16 @@ class Site:
         ended = self._end(signal.SIGTERM)
         assert ended == 0, f"it did not stop cleanly: {ended}\n{self.log[-3000:]}"
         self.stops += 1
+
+    async def stop_meanwhile(self) -> None:
+        """The same, while whatever else this loop does goes on."""
+        assert self._running is not None, "nothing runs"
+        popen = self._running.popen
+        popen.terminate()
+        async with asyncio.timeout(STOP_S):
+            while popen.poll() is None:  # noqa: ASYNC110 (another process ends)
+                await asyncio.sleep(0.01)
+        self.stop()
 
     def _end(self, number: signal.Signals) -> int:
         assert self._running is not None, "nothing runs"
