@@ -94,7 +94,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def stop(self, name: str) -> None:
-        """End a broker in order."""
+        """End a broker in order; harmless when it does not run."""
 
     @abstractmethod
     def close(self) -> None:
@@ -116,7 +116,8 @@ class JavaCluster(Cluster):
         self._processes: dict[str, JavaProcess] = {}
 
     def stop(self, name: str) -> None:
-        self._processes.pop(name).stop()
+        if process := self._processes.pop(name, None):
+            process.stop()
 
     def close(self) -> None:
         for process in self._processes.values():
@@ -144,7 +145,8 @@ class OurCluster(Cluster):
         self.processes: dict[str, ServerProcess] = {}
 
     def stop(self, name: str) -> None:
-        self._running.pop(name).close()
+        if running := self._running.pop(name, None):
+            running.close()
 
     def close(self) -> None:
         for name in reversed(list(self._running)):

@@ -45,15 +45,15 @@ def test_consumer_survives_a_restart_of_its_broker(
     """Same store, same port: what was stored stays, the group goes on, nobody starts anew."""
     clients.make_topic("Restarted", 2, [second.address])
     with clients.push("restarted", "Restarted") as consumer:
-        before = clients.send("Restarted", [f"before {n}" for n in range(8)])
+        before = clients.send("Restarted", to_each_queue("before"), "queue")
         assert len(consumer.received(8)) == 8
         expected = {f"broker-b:{n}": 4 for n in range(2)}
         eventually_equal(consumer.offsets, expected, "offsets of the group")
         cluster.stop("broker-b")
         with pytest.raises(ClientError):
-            clients.send("Restarted", ["meanwhile"])
+            clients.send("Restarted", to_each_queue("meanwhile"), "queue")
         cluster.start("broker-b")
-        after = clients.send("Restarted", [f"after {n}" for n in range(8)])
+        after = clients.send("Restarted", to_each_queue("after"), "queue")
         assert sorted(one.offset for one in after) == sorted([4, 5, 6, 7] * 2)
         received = consumer.received(16, RECOVERY_S)
         assert sorted(one.id for one in received) == sorted(one.id for one in before + after)
@@ -61,3 +61,8 @@ def test_consumer_survives_a_restart_of_its_broker(
         eventually_equal(consumer.offsets, expected, "offsets of the group")
     stored = [one.body for one in clients.drain("Restarted", 16)]
     assert sorted(stored) == sorted(f"{when} {n}" for when in ("before", "after") for n in range(8))
+
+
+def to_each_queue(when: str) -> list[dict[str, object]]:
+    """Four messages to each of the two queues of the second master."""
+    return [{"body": f"{when} {n}", "broker": "broker-b", "queue": n % 2} for n in range(8)]
