@@ -23,12 +23,14 @@ from roketto.broker.longpoll import LongPolls
 from roketto.broker.offsets import Offsets
 from roketto.broker.put import put_as_is
 from roketto.broker.registration import Registration
+from roketto.broker.send_lane import SendLane
 from roketto.broker.sending import Sending
-from roketto.broker.settings import server_settings, store_settings
+from roketto.broker.settings import busy_after_s, server_settings, store_settings
 from roketto.broker.stats import Statistics
 from roketto.broker.tables import Tables
 from roketto.broker.topics import Topics
 from roketto.clock import monotonic_s, wall_ms
+from roketto.config_file import ConfigFile
 from roketto.options import ConfigError
 from roketto.protocol.bodies.topics import TopicConfig
 from roketto.protocol.hosts import encode_host
@@ -88,9 +90,10 @@ class Broker:
         except BaseException:
             await self._stop_servers()
             raise
-        dispatcher = Dispatcher(context)
+        dispatcher, lane = Dispatcher(context), SendLane(context)
         for server in self._servers:
             server.handler = dispatcher.handle
+            server.lane = lane.answer
             await server.start()
         await context.registration.start()
         self._beats = [
@@ -132,17 +135,20 @@ class Broker:
             clock_ms=self._clock_ms, on_arrival=polls.arrived, delay_of_level=levels.delay_ms,
             on_flushed=self._note_flushed, on_failure=self._note_failure,
         )  # fmt: skip
+        stats = Statistics(enable_detail_stat=config.enable_detail_stat)
         durability = Durability(
             store.advance,
             is_sync=config.flush_disk_type == "SYNC_FLUSH",
             timeout_s=config.sync_flush_timeout / 1000,
+            busy_after_s=busy_after_s(config),
+            note_taken=stats.latency.note,
         )
         address = f"{config.broker_ip1}:{self.port}"
         store_host = encode_host(_numeric(config.broker_ip1), self.port)
         topics = Topics(tables.topics, config, self._clock_ms)
-        stats = Statistics(enable_detail_stat=config.enable_detail_stat)
         return Context(
             config=config,
+            config_file=ConfigFile(config, lambda: config.broker_config_path, config.given),
             clock_ms=self._clock_ms,
             address=address,
             store_host=store_host,
@@ -215,6 +221,10 @@ class Broker:
             while has_more:
                 has_more = context.store.tick()
                 await asyncio.sleep(0)
+            context.stats.note_bytes(
+                sum(server.load.bytes_in for server in self._servers),
+                sum(server.load.bytes_out for server in self._servers),
+            )
             context.stats.tick(monotonic_s())
             if beat % _BEATS_PER_SCAN == 0:
                 context.clients.expire()

@@ -71,7 +71,7 @@ IMPORTANT: Final = Option(important=True)
 LONG: Final = Option(high=LONG_MAX, changeable=True)
 PERCENT: Final = Option(high=100, changeable=True)
 COUNT: Final = Option(low=1)
-TRANSFER: Final = Option(low=1, important=True)
+TRANSFER: Final = Option(low=1, changeable=True, important=True)
 INTERVAL_MS: Final = Option(low=1, high=86_400_000)
 LATER: Final = Option(effective=False, high=LONG_MAX)
 TRANSACTION: Final = Option(effective=False, important=True, high=LONG_MAX)
@@ -143,11 +143,11 @@ class BrokerConfig(ServerConfig):
     slave_read_enable: Annotated[bool, CHANGEABLE] = False
     disable_consume_if_consumer_read_slowly: Annotated[bool, LATER] = False
     consumer_fallbehind_threshold: Annotated[int, LATER] = 17_179_869_184  # bytes
-    broker_fast_failure_enable: Annotated[bool, LATER] = True
-    wait_time_mills_in_send_queue: Annotated[int, LATER] = 200
-    wait_time_mills_in_pull_queue: Annotated[int, LATER] = 5_000
-    wait_time_mills_in_lite_pull_queue: Annotated[int, LATER] = 5_000
-    wait_time_mills_in_heartbeat_queue: Annotated[int, LATER] = 31_000
+    broker_fast_failure_enable: Annotated[bool, CHANGEABLE] = True
+    wait_time_mills_in_send_queue: Annotated[int, LONG] = 200
+    wait_time_mills_in_pull_queue: Annotated[int, LONG] = 5_000
+    wait_time_mills_in_lite_pull_queue: Annotated[int, LONG] = 5_000
+    wait_time_mills_in_heartbeat_queue: Annotated[int, LONG] = 31_000
     wait_time_mills_in_transaction_queue: Annotated[int, LATER] = 3_000
     wait_time_mills_in_ack_queue: Annotated[int, LATER] = 3_000
     wait_time_mills_in_admin_broker_queue: Annotated[int, LATER] = 5_000
@@ -240,7 +240,7 @@ class BrokerConfig(ServerConfig):
     message_delay_level: Annotated[str, Option(check=_check_delay_levels)] = DELAY_LEVELS
     flush_delay_offset_interval: Annotated[int, LATER] = 10_000
     clean_file_forcibly_enable: Annotated[bool, Option(changeable=True, important=True)] = True
-    os_page_cache_busy_time_out_mills: Annotated[int, LATER] = 1_000
+    os_page_cache_busy_time_out_mills: Annotated[int, LONG] = 1_000
     default_query_max_num: Annotated[int, LATER] = 32
     enable_d_leger_commit_log: Annotated[
         bool, Option(key="enableDLegerCommitLog", choices=("false",), reason=NO_REPLICATION)

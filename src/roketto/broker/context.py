@@ -17,6 +17,7 @@ from roketto.broker.registration import Registration
 from roketto.broker.sending import Sending
 from roketto.broker.stats import Statistics
 from roketto.broker.topics import Topics
+from roketto.config_file import ConfigFile
 from roketto.protocol.command import Command
 from roketto.remoting.connection import Connection, Reply
 from roketto.store.store import Store
@@ -30,6 +31,7 @@ class Context:
     """
 
     config: BrokerConfig
+    config_file: ConfigFile
     clock_ms: Callable[[], int]
     address: str
     store_host: bytes

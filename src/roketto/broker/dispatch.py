@@ -4,8 +4,10 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
 from roketto.broker.context import Context, Handler
+from roketto.broker.fast_failure import check_wait
 from roketto.broker.handlers import (
     clients,
+    config,
     groups,
     locks,
     offset_query,
@@ -48,6 +50,7 @@ ROUTES: Final = _join(
     topics.ROUTES,
     groups.ROUTES,
     runtime.ROUTES,
+    config.ROUTES,
 )
 """Every request that this broker serves. What may be asked by whom is in protocol/codes.py."""
 
@@ -57,6 +60,7 @@ class Dispatcher:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._config = context.config
         self._stats = context.stats
 
     def handle(self, connection: Connection, request: Command) -> Reply:
@@ -67,6 +71,8 @@ class Dispatcher:
             if handler is None:
                 reason = f" request type {code} not supported"
                 raise RequestError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, reason)
+            if connection.waited_s:
+                check_wait(self._config, code, connection.waited_s, connection.waiting)
             answer = handler(self._context, connection, request)
         except (RequestError, StoreError, RecordError) as error:
             return self._refuse(request, error)

@@ -3,22 +3,32 @@
 Under ASYNC_FLUSH an answer leaves at once. Under SYNC_FLUSH it is kept, without a task, until the
 flushing thread has synced the log behind its message; everything that one sync made safe is
 answered in the same turn, with one write for each connection.
+
+While the disk syncs nothing and more and more answers wait for it, it is busy: whoever would send
+then is refused before anything is stored, and may try another broker at once.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from roketto.clock import monotonic_s
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.command import Command
+from roketto.protocol.errors import RequestError
 from roketto.remoting.connection import Connection, Reply
+
+NEVER_S: Final = float("inf")
+
+_BUSY_LEAST: Final = 128
+"""Answers that must wait before a disk is taken for busy. With fewer it is only slow, and they are
+better off where they are: the sync that ends covers all of them."""
 
 
 class _Waiting(NamedTuple):
     end: int
-    deadline_s: float
+    since_s: float
     connection: Connection
     request: Command
     answer: Command
@@ -31,9 +41,13 @@ class Durability:
 
     durability = Durability(store.advance, is_sync=True, timeout_s=5.0)
     durability.attach(asyncio.get_running_loop())
+    if durability.is_busy:
+        durability.refuse()                # RequestError; before the message is stored
     return durability.answer_when_safe(connection, request, answer, where.end)
 
-    ``note_flushed`` and ``note_failure`` are for the store's flushing thread.
+    ``timeout_s`` and ``busy_after_s`` may change at any time. ``note_taken`` is told how many
+    milliseconds each answer has waited. ``note_flushed`` and ``note_failure`` are for the store's
+    flushing thread.
     """
 
     def __init__(
@@ -42,11 +56,19 @@ class Durability:
         *,
         is_sync: bool,
         timeout_s: float,
+        busy_after_s: float = NEVER_S,
+        note_taken: Callable[[int], None] | None = None,
         now_s: Callable[[], float] = monotonic_s,
     ) -> None:
+        self.timeout_s = timeout_s
+        """syncFlushTimeout: an answer that has waited longer says so, and leaves."""
+        self.busy_after_s = busy_after_s
+        """osPageCacheBusyTimeOutMills: how long the oldest answer waits for a disk that is busy."""
+        self.is_busy = False
+        """Whether sends are to be refused; one look at it is all that they cost."""
         self._advance_store = advance
         self._is_sync = is_sync
-        self._timeout_s = timeout_s
+        self._note_taken = note_taken or _ignore
         self._now_s = now_s
         self._waiting: deque[_Waiting] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -72,9 +94,20 @@ class Durability:
         if not self._is_sync:
             return answer
         connection.hold()
-        deadline_s = self._now_s() + self._timeout_s
-        self._waiting.append(_Waiting(end, deadline_s, connection, request, answer))
+        self._waiting.append(_Waiting(end, self._now_s(), connection, request, answer))
         return None
+
+    def refuse(self) -> NoReturn:
+        """Raise what a send is told while the disk is busy."""
+        now_s = self._now_s()
+        waited_ms = _milliseconds(now_s - self._waiting[0].since_s) if self._waiting else 0
+        raise RequestError(
+            ResponseCode.SYSTEM_BUSY,
+            "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue:"
+            f" {waited_ms}ms, size of queue: {len(self._waiting)}: the disk has synced nothing for"
+            f" longer than {self.busy_after_s * 1000:g} ms (osPageCacheBusyTimeOutMills);"
+            " send to another broker",
+        )
 
     # --- called by the flushing thread ------------------------------------------------------------
 
@@ -102,25 +135,47 @@ class Durability:
             return
         flushed = self._advance_store()
         waiting = self._waiting
+        now_s = self._now_s()
         while waiting and waiting[0].end <= flushed:
-            _, _, connection, request, answer = waiting.popleft()
+            _, since_s, connection, request, answer = waiting.popleft()
+            self._note_taken(_milliseconds(now_s - since_s))
             connection.release(request, answer)
         if self._failure is not None:
-            self._give_up(len(waiting), f"a write to the disk has failed: {self._failure}")
+            reason = f"a write to the disk has failed: {self._failure}"
+            self._give_up(len(waiting), reason, now_s)
+        if self.is_busy:
+            self._judge(now_s)
 
     def expire(self) -> None:
         """Answer what has waited too long: it is stored, and nobody knows how safely."""
         now_s = self._now_s()
         late = 0
         for entry in self._waiting:
-            if entry.deadline_s > now_s:
+            if now_s - entry.since_s < self.timeout_s:
                 break
             late += 1
-        self._give_up(late, f"the disk took more than {self._timeout_s:g} s (syncFlushTimeout)")
+        reason = f"the disk took more than {self.timeout_s:g} s (syncFlushTimeout)"
+        self._give_up(late, reason, now_s)
+        self._judge(now_s)
 
-    def _give_up(self, count: int, reason: str) -> None:
+    def _give_up(self, count: int, reason: str, now_s: float) -> None:
         for _ in range(count):
-            _, _, connection, request, answer = self._waiting.popleft()
+            _, since_s, connection, request, answer = self._waiting.popleft()
             answer.code = ResponseCode.FLUSH_DISK_TIMEOUT
             answer.remark = reason
+            self._note_taken(_milliseconds(now_s - since_s))
             connection.release(request, answer)
+
+    def _judge(self, now_s: float) -> None:
+        waiting = self._waiting
+        self.is_busy = (
+            len(waiting) >= _BUSY_LEAST and now_s - waiting[0].since_s > self.busy_after_s
+        )
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(seconds * 1000)
+
+
+def _ignore(_taken_ms: int) -> None:
+    """What happens to times that nobody asked for."""

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-__all__ = ["RANGE_NAMES", "Latency", "note_range"]
+__all__ = ["RANGE_NAMES", "Latency"]
 
 RANGE_NAMES: Final = (
     "[<=0ms]", "[0~10ms]", "[10~50ms]", "[50~100ms]", "[100~200ms]", "[200~500ms]", "[500ms~1s]",
@@ -30,11 +30,6 @@ def _fine_ends() -> list[int]:
 _FINE_ENDS_MS: Final = _fine_ends()
 
 
-def note_range(ranges: list[int], taken_ms: int) -> None:
-    """Count one time in a list with one number for each of RANGE_NAMES."""
-    ranges[bisect_right(_RANGE_ENDS_MS, taken_ms)] += 1
-
-
 class Latency:
     """The times of one period, and of the one before it, which is what is shown.
 
@@ -52,7 +47,7 @@ class Latency:
         self._fine_before: list[int] = [0] * (len(_FINE_ENDS_MS) + 1)
 
     def note(self, taken_ms: int) -> None:
-        note_range(self.ranges, taken_ms)
+        self.ranges[bisect_right(_RANGE_ENDS_MS, taken_ms)] += 1
         self._fine[bisect_left(_FINE_ENDS_MS, taken_ms)] += 1
         if taken_ms > self.max_ms:
             self.max_ms = taken_ms

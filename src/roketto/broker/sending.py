@@ -1,4 +1,4 @@
-"""What every send needs and no send changes: the broker's own properties, ids and known peers."""
+"""What every send needs and no send changes: the broker's own properties and ids."""
 
 import os
 import random
@@ -6,21 +6,14 @@ from collections.abc import Callable
 from datetime import datetime, tzinfo
 
 from roketto.broker.config import BrokerConfig
-from roketto.protocol.errors import RecordError
-from roketto.protocol.hosts import NO_HOST, encode_host
 from roketto.protocol.ids import UniqueIds
-from roketto.remoting.connection import Connection
 
 
 class Sending:
-    """Made once for a broker; ``configure`` again when its configuration has changed.
-
-    Born hosts are kept as long as their connections live, of which there is a bound already.
-    """
+    """Made once for a broker; ``configure`` again when its configuration has changed."""
 
     __slots__ = (
-        "_clock_ms", "_ids", "born_hosts", "id_prefix", "own_properties", "region", "store_host",
-        "trace",
+        "_clock_ms", "_ids", "id_prefix", "own_properties", "region", "store_host", "trace",
     )  # fmt: skip
 
     def __init__(
@@ -33,7 +26,6 @@ class Sending:
         self.store_host: bytes = store_host
         self.id_prefix: str = store_host.hex().upper()
         """How every message id of this broker begins; the log offset follows, as 16 digits."""
-        self.born_hosts: dict[Connection, bytes] = {}
         self._clock_ms = clock_ms
         local = zone or datetime.now().astimezone().tzinfo
         assert local is not None
@@ -50,23 +42,6 @@ class Sending:
         ).encode()
         """What the broker adds to the properties of every message that is sent to it."""
 
-    def born_host(self, connection: Connection) -> bytes:
-        """Where the messages of a connection come from, as records keep it."""
-        known = self.born_hosts.get(connection)
-        if known is not None:
-            return known
-        ip, _, port = connection.peer.rpartition(":")
-        try:
-            host = encode_host(ip.strip("[]"), int(port))
-        except (RecordError, ValueError):  # not a socket with an address
-            host = NO_HOST
-        self.born_hosts[connection] = host
-        connection.add_close_callback(self._forget)
-        return host
-
     def next_unique_id(self) -> str:
         """An id for a message whose producer gave it none."""
         return self._ids.next_id(self._clock_ms())
-
-    def _forget(self, connection: Connection) -> None:
-        self.born_hosts.pop(connection, None)

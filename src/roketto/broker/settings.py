@@ -4,13 +4,20 @@ import os
 from typing import Final
 
 from roketto.broker.config import BrokerConfig
+from roketto.broker.durability import NEVER_S
 from roketto.server_options import server_settings
 from roketto.store.flush import FlushSettings
 from roketto.store.reading import TransferLimits
 from roketto.store.retention import RetentionSettings
 from roketto.store.settings import StoreSettings
 
-__all__ = ["retention_settings", "server_settings", "store_settings"]
+__all__ = [
+    "busy_after_s",
+    "retention_settings",
+    "server_settings",
+    "store_settings",
+    "transfer_limits",
+]
 
 _UNIT_BYTES: Final = 20
 """Of a consume queue; Java rounds the size of its files up to whole units."""
@@ -38,14 +45,26 @@ def store_settings(config: BrokerConfig) -> StoreSettings:
         message_bytes_max=config.max_message_size,
         append_crc=config.enabled_append_prop_crc,
         memory_bytes=memory_bytes,
-        limits=TransferLimits(
-            memory_bytes=config.max_transfer_bytes_on_message_in_memory,
-            memory_count=config.max_transfer_count_on_message_in_memory,
-            disk_bytes=config.max_transfer_bytes_on_message_in_disk,
-            disk_count=config.max_transfer_count_on_message_in_disk,
-        ),
+        limits=transfer_limits(config),
         retention=retention_settings(config),
     )
+
+
+def transfer_limits(config: BrokerConfig) -> TransferLimits:
+    """How much one pull may return; may change at run time (``Store.limits``)."""
+    return TransferLimits(
+        memory_bytes=config.max_transfer_bytes_on_message_in_memory,
+        memory_count=config.max_transfer_count_on_message_in_memory,
+        disk_bytes=config.max_transfer_bytes_on_message_in_disk,
+        disk_count=config.max_transfer_count_on_message_in_disk,
+    )
+
+
+def busy_after_s(config: BrokerConfig) -> float:
+    """After which time without a sync the disk is taken for busy (``Durability.busy_after_s``)."""
+    if not config.broker_fast_failure_enable:
+        return NEVER_S
+    return config.os_page_cache_busy_time_out_mills / 1000
 
 
 def retention_settings(config: BrokerConfig) -> RetentionSettings:

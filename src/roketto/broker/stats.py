@@ -7,7 +7,6 @@ StoreStatsService, so that mqadmin shows the same figures:
 =====================  =============================================================
 TOPIC_PUT_NUMS, SIZE   ``TopicStats.put``
 QUEUE_PUT_NUMS, SIZE   ``TopicStats.queues``
-TOPIC_PUT_LATENCY      ``TopicStats.latency`` (its count is in milliseconds)
 GROUP_GET_NUMS, SIZE   ``GroupStats.get``
 QUEUE_GET_NUMS, SIZE   ``GroupStats.queues``
 SNDBCK_PUT_NUMS        ``GroupStats.send_back``
@@ -19,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from roketto.broker.latency import RANGE_NAMES, Latency, note_range
+from roketto.broker.latency import RANGE_NAMES, Latency
 from roketto.broker.stats_window import DAY, HOUR, MINUTE, Figures, Meter, Windows
 from roketto.clock import monotonic_s
 from roketto.protocol.codes import RequestCode
@@ -59,18 +58,16 @@ class GroupStats:
 class TopicStats:
     """What came into one topic, and who took it."""
 
-    __slots__ = ("groups", "is_system", "latency", "latency_ranges", "put", "queues")
+    __slots__ = ("groups", "is_system", "put", "queues")
 
     def __init__(self, topic: str) -> None:
         self.is_system: bool = is_system_topic(topic)
         self.put: Meter = Meter()
-        self.latency: Meter = Meter()
-        self.latency_ranges: list[int] = [0] * len(RANGE_NAMES)
         self.queues: dict[int, Meter] = {}
         self.groups: dict[str, GroupStats] = {}
 
     def meters(self) -> list[Meter]:
-        found = [self.put, self.latency, *self.queues.values()]
+        found = [self.put, *self.queues.values()]
         for group in self.groups.values():
             found += group.meters()
         return found
@@ -116,6 +113,7 @@ class Statistics:
         self.system_get_count: int = 0
         """Java's totals of a day leave out what system topics have."""
         self.latency: Latency = Latency()
+        """How long puts waited for the disk, under SYNC_FLUSH; without it nobody measures them."""
         self.left_out: int = 0
         self._latency_turned_s: float = started_s
         self._has_queues: bool = enable_detail_stat
@@ -141,8 +139,9 @@ class Statistics:
         self.refusals[key] = self.refusals.get(key, 0) + 1
 
     def note_bytes(self, received: int, sent: int) -> None:
-        self.bytes_in += received
-        self.bytes_out += sent
+        """Take over the totals that the connections have counted."""
+        self.bytes_in = received
+        self.bytes_out = sent
 
     def note_put(self, topic: str, queue_id: int, count: int, size: int) -> None:
         """One put of ``count`` messages that take ``size`` bytes of the log."""
@@ -165,14 +164,6 @@ class Statistics:
         meter.size += size
         if self._has_queues:
             self._note_queue(found.queues, queue_id, count, size)
-
-    def note_put_latency(self, topic: str, latency_ms: int) -> None:
-        """How long a put took, from the request to its answer."""
-        self.latency.note(latency_ms)
-        found = self._topics.get(topic)
-        if found is not None:
-            note_range(found.latency_ranges, latency_ms)
-            self._note(found.latency, latency_ms, 0)
 
     def note_get(self, topic: str, group: str, queue_id: int, count: int, size: int) -> None:
         """One get that found ``count`` messages of ``size`` bytes; with none it has missed."""
@@ -215,7 +206,7 @@ class Statistics:
         meter.size += size
 
     def _add_topic(self, topic: str) -> TopicStats | None:
-        if not self._has_room(2):
+        if not self._has_room(1):
             return None
         added = self._topics[topic] = TopicStats(topic)
         return added
@@ -261,7 +252,7 @@ class Statistics:
                     self._meter_count -= 2
             self._drop_silent(found.queues)
             if not found.groups and not found.queues and _is_unused(found.put):
-                self._release([found.put, found.latency])
+                self._release([found.put])
                 del self._topics[topic]
 
     def _drop_silent(self, queues: dict[int, Meter]) -> None:
@@ -356,8 +347,6 @@ class Statistics:
     def _shown_topic(self, found: TopicStats) -> dict[str, Any]:
         return {
             "put": self._shown(found.put),
-            "latency": self._shown(found.latency),
-            "latency_ranges": dict(zip(RANGE_NAMES, found.latency_ranges, strict=True)),
             "queues": self._shown_queues(found.queues),
             "groups": {
                 group: {

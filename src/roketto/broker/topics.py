@@ -115,6 +115,11 @@ class Topics:
             self.on_change(None)
         return removed
 
+    def renew(self) -> None:
+        """Announce all topics once more, as new: what is said of them elsewhere has changed."""
+        self._table.renew()
+        self.on_change(None)
+
     def save(self) -> bool:
         """Bring changes to the disk; whether there were any."""
         return self._table.save_if_changed()

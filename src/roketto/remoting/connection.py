@@ -42,6 +42,9 @@ log = logging.getLogger(__name__)
 
 Reply: TypeAlias = Command | Coroutine[Any, Any, Command | None] | None
 Handler: TypeAlias = "Callable[[Connection, Command], Reply]"
+Lane: TypeAlias = "Callable[[Connection, memoryview], bytes | None]"
+"""A quick way for some requests: from a frame to that of its answer, empty if there is none; None
+to have the frame decoded and handled."""
 
 _FLUSH_BYTES = 256 * 1024
 """Answers of one read go out together, but not more than this is held back for it."""
@@ -73,8 +76,9 @@ class Connection:
     __slots__ = (
         "_calls", "_close_callbacks", "_decoder", "_flush_soon", "_frame_started_s", "_frames",
         "_held", "_is_active", "_last_active_s", "_load", "_loop", "_memo", "_out", "_out_bytes",
-        "_reading", "_settings", "_tasks", "_transport", "_vigil", "_writable", "_write_stalled_s",
-        "close_reason", "closed", "handler", "peer", "peer_host",
+        "_reading", "_settings", "_tasks", "_transport", "_vigil", "_waiting_since_s", "_writable",
+        "_write_stalled_s", "close_reason", "closed", "handler", "lane", "peer", "peer_host",
+        "waited_s",
     )  # fmt: skip
 
     def __init__(
@@ -84,14 +88,17 @@ class Connection:
         load: Load | None = None,
         memo: Memo | None = None,
         vigil: Vigil | None = None,
+        lane: "Lane | None" = None,
     ) -> None:
         self.handler = handler
+        self.lane = lane
         self._memo = memo
         self._vigil = vigil
         self._settings = settings
         self._load = load or Load(settings.requests_in_flight_max)
         self._decoder = FrameDecoder(settings.frame_bytes_max)
         self._frames: deque[memoryview] = deque()
+        self._waiting_since_s = 0.0
         self._calls: dict[int, asyncio.Future[Command]] = {}
         self._tasks: dict[asyncio.Task[Command | None], Command] = {}
         self._held = 0
@@ -111,6 +118,8 @@ class Connection:
         self.peer_host = NO_HOST
         self.closed = False
         self.close_reason: str | None = None
+        self.waited_s = 0.0
+        """How long the request that is handled now had to wait since it was read; mostly not."""
 
     # --- what users of a connection call ----------------------------------------------------------
 
@@ -194,6 +203,11 @@ class Connection:
         return bool(self._tasks or self._held)
 
     @property
+    def waiting(self) -> int:
+        """How many requests have been read and wait until they may be handled."""
+        return len(self._frames)
+
+    @property
     def is_write_stalled(self) -> bool:
         """Whether the peer has let its write buffer fill up."""
         return self._write_stalled_s is not None
@@ -242,6 +256,7 @@ class Connection:
 
     def data_received(self, data: bytes) -> None:
         self._is_active = True
+        self._load.bytes_in += len(data)
         if self._vigil is not None:
             self._vigil.note_read()
         decoder = self._decoder
@@ -267,6 +282,7 @@ class Connection:
         for at, frame in enumerate(frames):
             if not self._may_handle():
                 self._frames.extend(frames[at:])
+                self._waiting_since_s = monotonic_s()
                 self._adjust_reading()
                 break
             self._handle_frame(frame)
@@ -311,8 +327,11 @@ class Connection:
 
     def _handle_waiting(self) -> None:
         """Go on with frames that had to wait, then read again."""
-        while self._frames and self._may_handle():
-            self._handle_frame(self._frames.popleft())
+        if self._frames and self._may_handle():
+            self.waited_s = monotonic_s() - self._waiting_since_s
+            while self._frames and self._may_handle():
+                self._handle_frame(self._frames.popleft())
+            self.waited_s = 0.0
         self._flush()
         self._adjust_reading()
 
@@ -323,6 +342,14 @@ class Connection:
             known = memo.recall(whole)
             if known is not None:
                 self._put(known, b"")
+                return
+        lane = self.lane
+        load = self._load
+        if lane is not None and load.in_flight < load.in_flight_max and not self.waited_s:
+            answered = lane(self, frame)
+            if answered is not None:
+                if answered:
+                    self._put(answered, b"")
                 return
         try:
             command = decode_command(frame)
@@ -417,6 +444,7 @@ class Connection:
         out = self._out
         if not out or self._transport is None:
             return
+        self._load.bytes_out += self._out_bytes
         self._out = []
         self._out_bytes = 0
         self._is_active = True
@@ -427,6 +455,7 @@ class Connection:
 
     def _write(self, data: bytes) -> None:
         assert self._transport is not None
+        self._load.bytes_out += len(data)
         self._transport.write(data)
 
     def _adjust_reading(self) -> None:

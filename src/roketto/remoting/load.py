@@ -1,14 +1,20 @@
-"""How many requests wait for their answers in the whole process, and how many may."""
+"""What the connections of a server do together: requests under way, bytes read and written."""
 
 
 class Load:
-    """Shared by all connections of a server; counted only for handlers that wait."""
+    """Shared by all connections of a server.
 
-    __slots__ = ("in_flight", "in_flight_max")
+    Requests are counted only while their answers are waited for; they have a bound.
+    """
+
+    __slots__ = ("bytes_in", "bytes_out", "in_flight", "in_flight_max")
 
     def __init__(self, in_flight_max: int) -> None:
         self.in_flight = 0
         self.in_flight_max = in_flight_max
+        self.bytes_in = 0
+        self.bytes_out = 0
+        """Of frames, with their lengths; TLS makes more of them."""
 
     def text(self) -> str:
         """The remark of a refusal; clients look for Java's words in front."""

@@ -15,7 +15,7 @@ from roketto.clock import monotonic_s
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.command import Command
 from roketto.protocol.versions import V5_3_1
-from roketto.remoting.connection import Connection, Handler, Reply
+from roketto.remoting.connection import Connection, Handler, Lane, Reply
 from roketto.remoting.load import Load
 from roketto.remoting.memo import Memo
 from roketto.remoting.settings import ServerSettings
@@ -42,14 +42,15 @@ class Server:
     ...
     await server.stop()       # answers under way are finished, then everything is closed
 
-    A server that needs time before it can serve calls ``bind`` first, and may set ``handler``
-    until it starts.
+    A server that needs time before it can serve calls ``bind`` first, and may set ``handler`` and
+    ``lane`` until it starts.
     """
 
     def __init__(
         self, handler: Handler, settings: ServerSettings, memo: Memo | None = None
     ) -> None:
         self.handler = handler
+        self.lane: Lane | None = None
         self._memo = memo
         self._settings = settings
         self._load = Load(settings.requests_in_flight_max)
@@ -76,6 +77,11 @@ class Server:
         return frozenset(self._connections)
 
     @property
+    def load(self) -> Load:
+        """What its connections have under way, and what they have read and written."""
+        return self._load
+
+    @property
     def refused(self) -> int:
         """How many connections the caps have turned away."""
         return self._refused
@@ -100,6 +106,7 @@ class Server:
             self._listening.close()
         for connection in self._connections:
             connection.handler = _refuse_while_stopping(connection.handler)
+            connection.lane = None
         await self._drain()
         for connection in tuple(self._connections):
             connection.close("the server stops")
@@ -181,7 +188,7 @@ class Server:
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection = Connection(
-            self.handler, settings.connection, self._load, self._memo, self._vigil
+            self.handler, settings.connection, self._load, self._memo, self._vigil, self.lane
         )
         try:
             tls = settings.tls

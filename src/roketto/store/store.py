@@ -77,6 +77,8 @@ class Store:
     ) -> None:
         self.root = root
         self._settings = settings
+        self.limits = settings.limits
+        """How much one read may return; may be replaced at any time."""
         self._is_flush_sync = settings.is_flush_sync
         self._files = files or Files()
         self._clock_ms = clock_ms
@@ -493,7 +495,7 @@ class Store:
         """Read messages of a queue; the views are good until the store is closed."""
         return get_messages(
             self._queues.get(topic, queue_id), self._log, queue_offset, count_max,
-            codes=codes, predicate=predicate, limits=self._settings.limits,
+            codes=codes, predicate=predicate, limits=self.limits,
         )  # fmt: skip
 
     def get_range(

@@ -48,3 +48,7 @@ class TopicTable(Table[TopicConfigSerializeWrapper]):
         if removed is not None:
             self._change()
         return removed
+
+    def renew(self) -> None:
+        """Give the table a new version though nothing in it has changed."""
+        self._change()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import cast
 
 from roketto.protocol.command import Command
+from roketto.protocol.hosts import NO_HOST, encode_host
 from roketto.remoting.connection import Connection
 
 
@@ -12,8 +13,12 @@ class FakeConnection:
 
     def __init__(self, peer: str = "10.0.0.9:50000") -> None:
         self.peer = peer
+        host, _, port = peer.rpartition(":")
+        self.peer_host = encode_host(host.strip("[]"), int(port)) if port.isdigit() else NO_HOST
         self.closed = False
         self.is_write_stalled = False
+        self.waited_s = 0.0
+        self.waiting = 0
         self.replies: list[tuple[Command, Command]] = []
         self.close_callbacks: list[Callable[[Connection], None]] = []
 

@@ -102,6 +102,7 @@ class SendRig:
         )  # fmt: skip
         self.context = Context(
             config=self.config,
+            config_file=cast("Any", None),
             clock_ms=self.clock_ms,
             address="10.0.0.1:10911",
             store_host=HOST,

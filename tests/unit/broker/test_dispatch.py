@@ -1,15 +1,18 @@
 """Every request has one handler, and every failure of the store one response code."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from roketto.broker.dispatch import ROUTES, _join, refusal
+from roketto.broker.dispatch import ROUTES, Dispatcher, _join, refusal
 from roketto.protocol.codes import RequestCode, ResponseCode
+from roketto.protocol.command import Command
 from roketto.protocol.errors import IllegalNameError, RecordError, RequestError
-from roketto.remoting.connection import refuse_requests
+from roketto.remoting.connection import Connection
 from roketto.store.errors import CorruptStoreError, DiskFullError, StoreReadOnlyError
 from roketto.store.put_status import PutRefusedError, PutStatus
+from unit.broker.send_rig import SendRig
 
 
 def test_every_route_is_a_known_request_with_a_permission() -> None:
@@ -26,7 +29,6 @@ def test_two_handlers_for_one_code_are_a_mistake() -> None:
 
     with pytest.raises(AssertionError, match="two handlers for"):
         _join({RequestCode.HEART_BEAT: handler}, {RequestCode.HEART_BEAT: handler})
-    assert refuse_requests not in ROUTES.values()
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,29 @@ def test_errors_become_the_code_that_tells_them(error: Exception, code: Response
     refused = refusal(error)
     assert refused.code == code
     assert refused.reason == str(error)
+
+
+class WaitedConnection:
+    """A connection whose requests had to wait."""
+
+    peer = "10.0.0.9:50000"
+    waiting = 4
+
+    def __init__(self, waited_s: float) -> None:
+        self.waited_s = waited_s
+
+
+def test_a_request_that_waited_too_long_is_refused_before_its_handler(tmp_path: Path) -> None:
+    """Nothing is stored; the refusal is counted as any other."""
+    rig = SendRig(tmp_path)
+    dispatcher = Dispatcher(rig.context)
+    late = dispatcher.handle(cast("Connection", WaitedConnection(0.5)), rig.request())
+    assert isinstance(late, Command)
+    assert (late.code, rig.store.log.max_offset) == (ResponseCode.SYSTEM_BUSY, 0)
+    assert (late.remark or "").endswith("period in queue: 500ms, size of queue: 4")
+    assert rig.context.stats.refusals == {(310, int(ResponseCode.SYSTEM_BUSY)): 1}
+    rig.connection.waited_s = 0.1
+    in_time = dispatcher.handle(rig.connection.as_connection, rig.request())
+    assert isinstance(in_time, Command)
+    assert in_time.code == ResponseCode.SUCCESS
+    rig.close()

@@ -2,9 +2,12 @@
 
 import asyncio
 
+import pytest
+
 from roketto.broker.durability import Durability
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.command import Command
+from roketto.protocol.errors import RequestError
 from roketto.remoting.connection import Connection
 
 
@@ -29,12 +32,16 @@ class Disk:
     def __init__(self) -> None:
         self.flushed = 0
         self.now_s = 100.0
+        self.taken_ms: list[int] = []
 
     def advance(self) -> int:
         return self.flushed
 
     def durability(self, *, is_sync: bool = True) -> Durability:
-        made = Durability(self.advance, is_sync=is_sync, timeout_s=5.0, now_s=lambda: self.now_s)
+        made = Durability(
+            self.advance, is_sync=is_sync, timeout_s=5.0, busy_after_s=1.0,
+            note_taken=self.taken_ms.append, now_s=lambda: self.now_s,
+        )  # fmt: skip
         made.attach(asyncio.get_running_loop())
         return made
 
@@ -99,6 +106,99 @@ async def test_a_disk_that_takes_too_long_is_told_as_such() -> None:
         (1, ResponseCode.FLUSH_DISK_TIMEOUT, "the disk took more than 5 s (syncFlushTimeout)")
     ]
     assert len(durability) == 1
+
+
+async def test_the_timeout_may_change_while_answers_wait() -> None:
+    """Those that wait are judged by the new one."""
+    disk = Disk()
+    durability = disk.durability()
+    peer = Peer()
+    send(durability, peer, 1, 100)
+    disk.now_s += 2
+    durability.timeout_s = 2.0
+    durability.expire()
+    assert [code for _, code, _ in peer.answers] == [ResponseCode.FLUSH_DISK_TIMEOUT]
+
+
+async def test_how_long_each_answer_waited_is_told() -> None:
+    """Whether the disk was in time or not."""
+    disk = Disk()
+    durability = disk.durability()
+    peer = Peer()
+    send(durability, peer, 1, 100)
+    disk.now_s += 0.25
+    send(durability, peer, 2, 200)
+    disk.now_s += 0.5
+    disk.flushed = 100
+    durability.note_flushed(100)
+    await asyncio.sleep(0)
+    assert disk.taken_ms == [750]
+    disk.now_s += 5
+    durability.expire()
+    assert disk.taken_ms == [750, 5_500]
+
+
+async def test_a_disk_that_syncs_nothing_while_many_wait_is_busy() -> None:
+    """New sends are refused in Java's words, until a sync ends."""
+    disk = Disk()
+    durability = disk.durability()
+    peer = Peer()
+    for number in range(1, 129):
+        send(durability, peer, number, number)
+    disk.now_s += 1.0
+    durability.expire()
+    assert not durability.is_busy, "a second is not yet too long"
+    disk.now_s += 0.1
+    durability.expire()
+    assert durability.is_busy
+    with pytest.raises(RequestError) as refused:
+        durability.refuse()
+    assert refused.value.code == ResponseCode.SYSTEM_BUSY
+    assert refused.value.reason.startswith(
+        "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: 1"
+    )
+    assert "size of queue: 128: the disk has synced nothing for longer than 1000 ms" in (
+        refused.value.reason
+    )
+    disk.flushed = 128
+    durability.note_flushed(128)
+    await asyncio.sleep(0)
+    assert not durability.is_busy
+    assert {code for _, code, _ in peer.answers} == {0}, "what was stored is acknowledged"
+
+
+async def test_a_slow_disk_with_few_who_wait_is_not_busy() -> None:
+    """They would only be sent elsewhere for nothing."""
+    disk = Disk()
+    durability = disk.durability()
+    for number in range(1, 128):
+        send(durability, Peer(), number, number)
+    disk.now_s += 4.9
+    durability.expire()
+    assert not durability.is_busy
+
+
+async def test_a_disk_stays_busy_while_a_sync_leaves_old_answers_behind() -> None:
+    """It ends with the last that is too old, or when all of them have been given up."""
+    disk = Disk()
+    durability = disk.durability()
+    for number in range(1, 301):
+        send(durability, Peer(), number, number)
+    disk.now_s += 2
+    durability.expire()
+    disk.flushed = 100
+    durability.note_flushed(100)
+    await asyncio.sleep(0)
+    assert durability.is_busy
+    disk.now_s += 3
+    durability.expire()
+    assert (len(durability), durability.is_busy) == (0, False)
+
+
+async def test_a_refusal_in_the_last_moment_needs_nobody_who_waits() -> None:
+    """The bound may be asked for when all have just left."""
+    with pytest.raises(RequestError, match="period in queue: 0ms, size of queue: 0"):
+        Disk().durability().refuse()
 
 
 async def test_a_failed_sync_is_never_an_acknowledgement() -> None:

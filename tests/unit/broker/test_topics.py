@@ -69,6 +69,16 @@ def test_a_system_topic_that_an_operator_changed_stays_so(tmp_path: Path) -> Non
     assert shape(topics, "TBW102") == (3, 2, 7)
 
 
+def test_topics_can_be_announced_again_as_new(tmp_path: Path) -> None:
+    """A permission of the broker is part of what name servers are told of each of them."""
+    topics = make(tmp_path)
+    told: list[TopicConfig | None] = []
+    topics.on_change = told.append
+    before = topics.data_version.counter
+    topics.renew()
+    assert (told, topics.data_version.counter) == ([None], before + 1)
+
+
 def test_tables_are_saved_and_loaded(tmp_path: Path) -> None:
     """What was made is there after a restart."""
     topics = make(tmp_path)

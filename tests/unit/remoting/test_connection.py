@@ -11,6 +11,7 @@ from roketto.protocol.codes import ResponseCode
 from roketto.protocol.command import Command, decode_command, encode_command
 from roketto.protocol.errors import RequestError
 from roketto.protocol.frame import FrameDecoder
+from roketto.remoting import connection as connection_module
 from roketto.remoting.connection import Connection, Handler, Reply, refuse_requests
 from roketto.remoting.errors import ConnectionLostError, RequestTimeoutError, TooManyRequestsError
 from roketto.remoting.load import Load
@@ -556,3 +557,69 @@ async def test_the_peer_is_known_as_records_keep_hosts() -> None:
     """Address and port in bytes, for the born host of a message."""
     connection, _ = open_connection()
     assert connection.peer_host == bytes([10, 0, 0, 7]) + (4711).to_bytes(4)
+
+
+async def test_a_request_knows_how_long_it_had_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were read while the connection was at its bound; others have not waited."""
+    now_s = 100.0
+    monkeypatch.setattr(connection_module, "monotonic_s", lambda: now_s)
+    seen: list[tuple[int, float, int]] = []
+    held: list[Command] = []
+
+    def hold(connection: Connection, request: Command) -> None:
+        seen.append((request.opaque, connection.waited_s, connection.waiting))
+        held.append(request)
+        connection.hold()
+
+    connection, _ = open_connection(hold, requests_in_flight_max=2)
+    connection.data_received(frames(*(Command(10, opaque=number) for number in range(5))))
+    assert connection.waiting == 3
+    now_s = 100.5
+    connection.release(held[0], held[0].answer(0))
+    now_s = 102.0
+    connection.release(held[1], held[1].answer(0))
+    connection.release(held[2], held[2].answer(0))
+    assert connection.waited_s == 0.0
+    for request in held[3:]:
+        connection.release(request, request.answer(0))
+    connection.data_received(frames(Command(10, opaque=5)))
+    assert seen == [(0, 0, 0), (1, 0, 0), (2, 0.5, 2), (3, 2.0, 1), (4, 2.0, 0), (5, 0, 0)]
+
+
+async def test_bytes_are_counted_for_all_connections_of_a_server() -> None:
+    """As they are read and written, not for each request."""
+    load = Load(10)
+    sent = received = 0
+    for _ in range(2):
+        connection, transport = open_connection(echo, load)
+        data = frames(Command(1, body=b"abc"), Command(1, body=b"defg"))
+        connection.data_received(data[:20])
+        connection.data_received(data[20:])
+        received += len(data)
+        sent += sum(map(len, transport.writes))
+    assert (load.bytes_in, load.bytes_out) == (received, sent)
+
+
+async def test_a_lane_answers_frames_before_they_are_decoded() -> None:
+    """What it takes, the handler never sees; an empty answer is none; None leaves it to him."""
+    seen: list[int] = []
+
+    def lane(connection: Connection, frame: memoryview) -> bytes | None:
+        code = decode_command(frame).code
+        seen.append(code)
+        return {1: encode_command(Command(0, opaque=11, flag=1)), 2: b""}.get(code)
+
+    connection, transport = open_connection(echo)
+    connection.lane = lane
+    connection.data_received(frames(Command(1), Command(2), Command(3, opaque=33)))
+    assert seen == [1, 2, 3]
+    assert [answer.opaque for answer in transport.commands()] == [11, 33]
+
+
+async def test_an_overloaded_server_has_no_lane() -> None:
+    """The refusal comes from the one place that gives it."""
+    load = Load(0)
+    connection, transport = open_connection(echo, load)
+    connection.lane = lambda _connection, _frame: b""
+    connection.data_received(frames(Command(1)))
+    assert transport.commands()[0].code == ResponseCode.SYSTEM_BUSY

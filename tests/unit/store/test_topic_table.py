@@ -45,6 +45,18 @@ def test_the_topics_of_a_java_broker_are_read(version: str) -> None:
         assert fifo.attributes == {"message.type": "FIFO"}
 
 
+def test_a_table_can_have_a_new_version_without_a_change(tmp_path: Path) -> None:
+    """Name servers take it as news, and it is saved."""
+    table = TopicTable(Files(), tmp_path)
+    table.put(TopicConfig(topic_name="T"))
+    table.save_if_changed()
+    before = table.body.data_version.counter
+    table.renew()
+    assert table.body.data_version.counter == before + 1
+    assert table.save_if_changed()
+    assert list(table.topics) == ["T"]
+
+
 def test_a_table_takes_so_many_topics_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -203,7 +203,10 @@ def _run(
         codes=wanted.codes,
         predicate=wanted.matches_record if wanted.needs_properties else None,
     )
-    return Pulled(code_of(found, header.queue_offset), found, topic, group, wanted)
+    code = code_of(found, header.queue_offset)
+    if code != _FOUND:
+        context.stats.note_get(header.topic, header.consumer_group, header.queue_id, 0, 0)
+    return Pulled(code, found, topic, group, wanted)
 
 
 def _find_group(

@@ -1,20 +1,17 @@
-"""How a broker is doing and how it is configured, as mqadmin clusterList and dashboards show it."""
+"""How a broker is doing, as mqadmin clusterList and dashboards show it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from roketto.broker.context import Context, Handler
+from roketto.broker.latency import RANGE_NAMES, Latency
 from roketto.broker.stats import Statistics
 from roketto.clock import monotonic_s
 from roketto.protocol.bodies.base import encode_body
 from roketto.protocol.bodies.route import KVTable
-from roketto.protocol.bodies.topics import DataVersion
 from roketto.protocol.codes import RequestCode
 from roketto.protocol.command import Command
 from roketto.protocol.errors import RecordError
-from roketto.protocol.headers.base import encode_header
-from roketto.protocol.headers.broker_config import GetBrokerConfigResponse
-from roketto.protocol.properties_text import format_properties
 from roketto.protocol.versions import CURRENT_VERSION, version_name
 from roketto.remoting.connection import Connection
 from roketto.store.commitlog import CommitLog
@@ -53,6 +50,7 @@ def runtime_info(context: Context, connection: Connection, request: Command) -> 
         "startAcceptSendRequestTimeStamp": "0",
         **_rates(context.stats),
         **_totals(context.stats),
+        **_latencies(context.stats.latency),
         **_store_figures(context),
         **_WITHOUT_POOLS,
         **_WITHOUT_TIMER,
@@ -91,6 +89,17 @@ def _totals(stats: Statistics) -> dict[str, str]:
     }
 
 
+def _latencies(latency: Latency) -> dict[str, str]:
+    """How long puts waited for the disk in the last minute; nothing under ASYNC_FLUSH."""
+    counted = zip(RANGE_NAMES, latency.ranges_before, strict=True)
+    return {
+        "putMessageEntireTimeMax": str(latency.max_ms),
+        "putMessageDistributeTime": "".join(f"{name}:{count} " for name, count in counted),
+        "putLatency99": f"{latency.percentile_ms(0.99):.2f}",
+        "putLatency999": f"{latency.percentile_ms(0.999):.2f}",
+    }
+
+
 def _store_figures(context: Context) -> dict[str, str]:
     store, log = context.store, context.store.log
     used = str(store.retention.measure() / 100)
@@ -120,17 +129,6 @@ def _describe_duration(seconds: int) -> str:
     return f"[ {days} days, {hours} hours, {minutes} minutes, {seconds} seconds ]"
 
 
-def get_config(context: Context, connection: Connection, request: Command) -> Command:
-    """The whole configuration as properties; secrets are left out."""
-    items = dict(sorted(context.config.items(java_only=True)))
-    version = encode_body(DataVersion()).decode()
-    return request.answer(
-        ext=encode_header(GetBrokerConfigResponse(version=version)),
-        body=format_properties(items).encode(),
-    )
-
-
 ROUTES: Final[Mapping[RequestCode, Handler]] = {
     RequestCode.GET_BROKER_RUNTIME_INFO: runtime_info,
-    RequestCode.GET_BROKER_CONFIG: get_config,
 }

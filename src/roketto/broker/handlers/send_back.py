@@ -34,6 +34,8 @@ def send_back(context: Context, connection: Connection, request: Command) -> Rep
     Java answers before the message is on the disk, whatever its setting. Here SYNC_FLUSH holds for
     these, too: the consumer goes on as if it had consumed the message.
     """
+    if context.durability.is_busy:
+        context.durability.refuse()
     header = decode_header(ConsumerSendMsgBackRequest, request.ext)
     group = _find_group(context, header.group)
     if group.retry_queue_nums <= 0:

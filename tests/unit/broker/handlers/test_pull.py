@@ -115,6 +115,13 @@ def test_what_is_sent_is_counted(rig: PullRig) -> None:
     assert rig.context.offsets.pulled("T", "G", 0) == 3
 
 
+def test_pulls_that_find_nothing_are_counted(rig: PullRig) -> None:
+    """As often as somebody looked, also before a request is parked."""
+    pull(rig, request())
+    park(rig, request(flag=SUBSCRIPTION | SUSPEND))
+    assert (rig.context.stats.get_missed, rig.context.stats.get.times) == (2, 0)
+
+
 def test_a_reader_far_behind_is_sent_to_the_slave_of_its_group(rig: PullRig) -> None:
     rig.send(1)
     rig.config.slave_read_enable = True

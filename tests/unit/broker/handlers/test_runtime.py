@@ -1,4 +1,4 @@
-"""What mqadmin clusterList and getBrokerConfig show of a broker."""
+"""What mqadmin clusterList and brokerStatus show of a broker."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,11 +7,9 @@ import pytest
 
 from roketto.broker.handlers import runtime as handlers
 from roketto.protocol.bodies.route import KVTable
-from roketto.protocol.properties_text import parse_properties
 from unit.broker.clients_rig import ClientsRig, route
 from unit.broker.pull_rig import START_MS
 
-GET_CONFIG = route(handlers.ROUTES, 26)
 RUNTIME = route(handlers.ROUTES, 28)
 
 SHOWN_BY_CLUSTER_LIST = (
@@ -61,13 +59,16 @@ def test_messages_are_counted(rig: ClientsRig) -> None:
     assert table["putMessageTimesTotal"] == "7"
 
 
-def test_the_configuration_is_shown_as_properties(rig: ClientsRig) -> None:
-    """Keys are Java's; the version of it is in the header."""
-    answer = rig.ask(GET_CONFIG)
-    assert answer.ext == {"version": '{"counter":0,"stateVersion":0,"timestamp":0}'}
-    properties = parse_properties(bytes(answer.body).decode())
-    assert properties["brokerName"] == rig.config.broker_name
-    assert properties["enablePropertyFilter"] == "true"
+def test_waits_for_the_disk_are_shown_as_java_does(rig: ClientsRig) -> None:
+    """Those of the last whole minute, and the longest of all."""
+    latency = rig.context.stats.latency
+    for taken_ms in (3, 7, 40):
+        latency.note(taken_ms)
+    latency.turn()
+    table = rig.read(KVTable, RUNTIME, {}).table
+    assert table["putMessageEntireTimeMax"] == "40"
+    assert table["putMessageDistributeTime"].startswith("[<=0ms]:0 [0~10ms]:2 [10~50ms]:1 ")
+    assert float(table["putLatency99"]) <= float(table["putLatency999"]) <= 50
 
 
 def test_a_running_time_is_told_in_words() -> None:

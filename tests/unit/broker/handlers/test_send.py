@@ -164,7 +164,7 @@ def test_host_bits_of_a_client_do_not_reach_the_record(rig: SendRig) -> None:
 
 def test_an_ipv6_producer_is_kept_as_such(rig: SendRig) -> None:
     """The bit of the born host comes from the connection."""
-    rig.connection.peer = "[2001:db8::1]:4000"
+    rig.connection.peer_host = encode_host("2001:db8::1", 4000)
     rig.send()
     assert rig.record().born_host == encode_host("2001:db8::1", 4000)
     assert rig.record().sys_flag == 0x10
@@ -523,3 +523,21 @@ def test_sync_flush_answers_when_the_message_is_on_the_disk(tmp_path: Path) -> N
 def test_every_send_request_has_a_route() -> None:
     """Three codes."""
     assert set(ROUTES) == {10, 310, 320}
+
+
+@pytest.mark.parametrize("code", sorted(ROUTES))
+def test_nothing_is_stored_while_the_disk_is_busy(rig: SendRig, code: RequestCode) -> None:
+    """Whichever way a message takes, it is refused before it is written; then it is taken."""
+    rig.send()  # so that the next one takes the short way
+    end = rig.store.log.max_offset
+    rig.context.durability.is_busy = True
+    request = rig.request(code=code)
+    if code is RequestCode.SEND_MESSAGE:
+        header = send_request_from_v2(decode_header(SendMessageV2Request, request.ext))
+        request.ext = encode_header(header)
+    refused = refusal(rig, request)
+    assert refused.code == ResponseCode.SYSTEM_BUSY
+    assert refused.reason.startswith("[PCBUSY_CLEAN_QUEUE]broker busy")
+    assert rig.store.log.max_offset == end
+    rig.context.durability.is_busy = False
+    assert rig.send().code == 0

@@ -176,3 +176,11 @@ def test_sync_flush_holds_for_what_is_given_back(tmp_path: Path) -> None:
 def test_giving_back_has_a_route() -> None:
     """One code."""
     assert set(ROUTES) == {36}
+
+
+def test_a_busy_disk_refuses_messages_given_back(rig: SendRig) -> None:
+    """Nothing is made for the group either; the consumer keeps the message for another try."""
+    record = stored(rig)
+    rig.context.durability.is_busy = True
+    assert refusal(rig, record).code == ResponseCode.SYSTEM_BUSY
+    assert rig.context.topics.get("%RETRY%G") is None
