@@ -64,7 +64,9 @@ class Tables:
         with ThreadPoolExecutor(1, thread_name_prefix="roketto-tables") as thread:
             while True:
                 try:
-                    await asyncio.wait_for(self._is_urgent.wait(), interval_s)
+                    # Not wait_for: before Python 3.12 it may swallow the cancellation of a stop.
+                    async with asyncio.timeout(interval_s):
+                        await self._is_urgent.wait()
                     await asyncio.sleep(SOON_S)
                 except TimeoutError:
                     pass

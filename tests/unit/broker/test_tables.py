@@ -43,6 +43,21 @@ async def test_what_must_not_wait_is_saved_before_the_round(tmp_path: Path) -> N
     assert again.topics.get("T") == TopicConfig(topic_name="T")
 
 
+async def test_saving_ends_when_it_is_stopped_just_as_something_must_not_wait(
+    tmp_path: Path,
+) -> None:
+    """A topic is made in the turn in which the broker stops: the stop must not wait for ever."""
+    tables = Tables(Files(), tmp_path)
+    saving = asyncio.create_task(tables.keep_saved(3600))
+    await asyncio.sleep(0)
+    tables.save_soon()
+    await asyncio.sleep(0)
+    saving.cancel()
+    done, _ = await asyncio.wait((saving,), timeout=10)
+    saving.cancel()
+    assert done, "it goes on"
+
+
 async def test_what_may_wait_is_saved_with_the_next_round(tmp_path: Path) -> None:
     """Nobody has to ask for it."""
     files = WatchedFiles()
