@@ -34,7 +34,7 @@ from roketto.config_file import ConfigFile
 from roketto.options import ConfigError
 from roketto.protocol.bodies.topics import TopicConfig
 from roketto.protocol.hosts import encode_host
-from roketto.protocol.names import is_system_topic
+from roketto.protocol.names import is_dlq_topic, is_retry_topic, is_system_topic
 from roketto.remoting.connection import refuse_requests
 from roketto.remoting.server import Server
 from roketto.store.files import Files
@@ -184,11 +184,14 @@ class Broker:
         """Give topics back that have messages but are not in the table.
 
         A kill may come between the first message of a topic and the saving of the table; without
-        its topic nobody could consume the message, which was acknowledged.
+        its topic nobody could consume the message, which was acknowledged. It gets the queues of a
+        topic that is made on first use: producers know of more than those that have messages.
         """
+        least = context.config.default_topic_queue_nums
         for topic, queue_ids in context.store.topics():
             if context.topics.get(topic) is None and not is_system_topic(topic) and queue_ids:
-                queues = queue_ids[-1] + 1
+                is_of_group = is_retry_topic(topic) or is_dlq_topic(topic)
+                queues = max(queue_ids[-1] + 1, 1 if is_of_group else least)
                 context.topics.put(
                     TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
                 )

@@ -52,7 +52,8 @@ def acknowledge_early() -> None:
         key = (record.topic, record.queue_id)
         before = sum((other.topic, other.queue_id) == key for other in buffered)
         buffered.append(record)
-        offset = store._next_offsets.get(key, 0) + before
+        queue = store.queue(*key)
+        offset = before + (queue.queue_offset_max if queue is not None else 0)
         if len(buffered) > BUFFERED_MAX:
             append(store, buffered.popleft())
         return PutResult(offset, 0, 0, 0, record.store_host)

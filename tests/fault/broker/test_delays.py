@@ -115,8 +115,10 @@ async def run_delays(
         delayed = Delayed(site, messages, patience_s)
         site.start()
         await delayed.send()
+        seen = 0
         for kill in range(kills):
-            seen = await delayed.until_delivered(messages * kill // (kills + 1) + 1)
+            share = (messages - seen) // (kills - kill + 1)
+            seen = await delayed.until_delivered(seen + max(share, 1))
             site.kill()
             delayed.seen_at_kills.append(seen)
             site.start()

@@ -17,7 +17,7 @@ from checker import QueueRead, Report, check
 from fault.broker.planted import acknowledge_early, planted
 from fault.broker.producers import Producers
 from fault.broker.site import SMALL, Site
-from fault.broker.wire import Queue, connected, found_in
+from fault.broker.wire import Queue, connected, found_in, read_queue, send
 from fault.test_kill import files_crossed
 
 QUEUES: Final = tuple(Queue(topic, number) for topic in ("T", "Other") for number in range(4))
@@ -124,6 +124,31 @@ async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, flush: str)
 async def test_what_was_acknowledged_survives_many_more_kills(tmp_path: Path, flush: str) -> None:
     """The long tier: 500 kills each."""
     await run_lives(tmp_path, flush, 500, seed=2)
+
+
+async def test_a_topic_that_was_made_just_before_the_kill_has_all_its_queues(
+    tmp_path: Path,
+) -> None:
+    """Its first message is there, and producers that know its queues are not refused."""
+    unsaved = 0
+    with Site(tmp_path, SMALL) as site:
+        for number in range(5):
+            first, last = Queue(f"New{number}", 0), Queue(f"New{number}", 7)
+            async with connected(site.start().address) as connection:
+                await send(connection, first, b"first", {})
+                site.kill()
+            async with connected(site.start().address) as connection:
+                await send(connection, last, b"last", {})
+                bodies = [
+                    bytes(record.body)
+                    for queue in (first, last)
+                    for record in await read_queue(connection, queue)
+                ]
+            assert bodies == [b"first", b"last"]
+            unsaved += f"topic {first.topic} has messages and was not in the table" in site.log
+            site.stop()
+    assert unsaved, "every kill came after the table was saved"
+    print(f"{unsaved} of {site.kills} kills came before the table was saved")
 
 
 @BOTH

@@ -48,7 +48,7 @@ def send_request(
     *,
     sys_flag: int = 0,
     is_batch: bool = False,
-    queues: int = 4,
+    queues: int = 8,
 ) -> Command:
     """SEND_MESSAGE_V2, or SEND_BATCH_MESSAGE; a topic that is new gets so many ``queues``."""
     header = SendMessageV2Request(
