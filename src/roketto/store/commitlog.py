@@ -174,8 +174,6 @@ class CommitLog:
         store_time_ms = self._clock_ms()
         if store_time_ms < self.store_time_ms:
             store_time_ms = self.store_time_ms
-        else:
-            self.store_time_ms = store_time_ms
         record.queue_offset = queue_offset
         record.log_offset = log_offset
         record.store_time_ms = store_time_ms
@@ -190,6 +188,7 @@ class CommitLog:
         except RecordError as error:
             raise self._refused(record, error) from error
         segments.written = log_offset + size
+        self.store_time_ms = store_time_ms  # not before: the checkpoint will say that it was stored
         return size
 
     def append_batch(self, batch: Record, queue_offset: int) -> AppendedBatch:
@@ -210,7 +209,7 @@ class CommitLog:
                 f" {self._message_bytes_max}: send smaller batches or raise maxMessageSize",
             )
         segments = self.segments
-        store_time_ms = self.store_time_ms = max(self._clock_ms(), self.store_time_ms)
+        store_time_ms = max(self._clock_ms(), self.store_time_ms)
         try:
             encoded = self._encode_batch(batch, queue_offset, segments.written, store_time_ms)
             at = segments.written - segments.room_start
@@ -227,6 +226,7 @@ class CommitLog:
         segments.room[at + _PUBLISHED_LAST : end] = data[_PUBLISHED_LAST:]
         segments.room[at : at + _PUBLISHED_LAST] = data[:_PUBLISHED_LAST]
         segments.written = log_offset + len(data)
+        self.store_time_ms = store_time_ms
         return AppendedBatch(
             log_offset, len(data), store_time_ms, encoded.sizes, encoded.properties
         )

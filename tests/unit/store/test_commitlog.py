@@ -302,6 +302,25 @@ def test_a_bad_batch_is_refused_and_leaves_nothing(
     assert_untouched(log, written)
 
 
+def test_what_is_refused_was_stored_at_no_time(open_log: OpenLog, clock: Clock) -> None:
+    """The checkpoint would know of messages that are not there, and take the log for cut."""
+    log = open_log()
+    log.append(message(), 0)
+    stored_ms, clock.now_ms = clock.now_ms, clock.now_ms + 1_000
+    damaged = batch_of(b"one", b"two")
+    damaged.body = damaged.body[:-1]
+    for refuse in (
+        lambda: log.append_batch(damaged, 1),
+        lambda: log.append(of_size(SIZE), 1),
+        lambda: log.append_batch(batch_of(bytes(SIZE)), 1),
+    ):
+        with pytest.raises(PutRefusedError):
+            refuse()
+        assert log.store_time_ms == stored_ms
+    log.append_batch(batch_of(b"one"), 1)
+    assert log.store_time_ms == clock.now_ms
+
+
 @pytest.mark.parametrize("error", [DiskFullError("no room"), OSError(errno.EIO, "input/output")])
 def test_without_a_next_file_the_message_is_refused_and_smaller_ones_go_on(
     open_log: OpenLog, error: Exception

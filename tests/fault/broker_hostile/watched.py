@@ -1,0 +1,81 @@
+"""Our broker under watch: whatever it opens, makes, removes, starts or connects to is noted.
+
+    python -m fault.broker_hostile.watched NOTES BUG broker -c broker.conf
+
+BUG is one that is planted, so that a watch can be seen to work, or ``no_bug``. Whatever follows is
+what ``roketto`` takes. The interpreter itself reports these events, so that nothing that is done in
+Python passes by.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from roketto.__main__ import main
+from roketto.options import Config, Value, fields_of, parse_value
+from roketto.protocol import names
+
+EVENTS: Final = frozenset(
+    {
+        "open", "os.chdir", "os.chmod", "os.chown", "os.exec", "os.fork", "os.forkpty", "os.link",
+        "os.listdir", "os.mkdir", "os.posix_spawn", "os.remove", "os.rename", "os.rmdir",
+        "os.scandir", "os.spawn", "os.symlink", "os.system", "os.truncate", "pty.spawn",
+        "shutil.move", "shutil.rmtree", "socket.connect", "socket.getaddrinfo", "subprocess.Popen",
+        "urllib.Request", "ctypes.dlopen", "exec", "compile",
+    }
+)  # fmt: skip
+
+
+def watch(path: str) -> None:
+    """Append a line to ``path`` for each event from now on."""
+    notes = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in EVENTS:
+            shown = [it.decode("latin-1") if isinstance(it, bytes) else str(it) for it in arguments]
+            os.write(notes, json.dumps([event, *shown]).encode() + b"\n")
+
+    sys.addaudithook(note)
+
+
+def no_bug() -> None:
+    """As it is."""
+
+
+def put(owner: object, name: str, bug: object) -> None:
+    setattr(owner, name, bug)
+
+
+def trust_names() -> None:
+    """Every name is a legal one, and a path."""
+
+    def trust(name: str) -> str:
+        return name
+
+    for gate in ("check_topic", "check_group", "path_component"):
+        put(names, gate, trust)
+
+
+def trust_operators() -> None:
+    """Every option may change at run time, as in Java before it knew some that may not."""
+
+    def check_nothing(config: Config, properties: Mapping[str, str]) -> dict[str, Value]:
+        known = fields_of(type(config))
+        found = {key: known[key] for key in properties}
+        return {line.name: parse_value(key, properties[key], line) for key, line in found.items()}
+
+    put(Config, "check_update", check_nothing)
+
+
+BUGS: Final[dict[str, Callable[[], None]]] = {
+    bug.__name__: bug for bug in (no_bug, trust_names, trust_operators)
+}
+
+
+if __name__ == "__main__":
+    BUGS[sys.argv[2]]()  # before the modules that import what it replaces
+    watch(sys.argv[1])
+    del sys.argv[1:3]
+    sys.exit(main())
