@@ -182,4 +182,4 @@ async def test_locks_that_lock_nobody_out_are_noticed(tmp_path: Path) -> None:
     """Planted: two members of an ordered group have one queue."""
     bug = planted(lock_for_all)
     with pytest.raises(AssertionError, match=r"after another had it|before the one before it"):
-        await run_changes(tmp_path, 12, 5, is_ordered=True, program=bug)
+        await run_changes(tmp_path, 30, 5, is_ordered=True, program=bug)
