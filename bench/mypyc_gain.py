@@ -27,8 +27,8 @@ PROTOCOL: Final = (
     "utf8",
 )  # fmt: skip
 STORE: Final = (
-    "batch_records", "commitlog", "consumequeue", "dispatch", "index", "indexfile", "put_status",
-    "queues", "reading", "record_check", "segment", "segments", "store",
+    "batch_records", "commitlog", "consumequeue", "dispatch", "index", "indexfile", "keyhashes",
+    "put_status", "queues", "reading", "record_check", "segment", "segments", "store", "waiting",
 )  # fmt: skip
 MODULES: Final = tuple(
     f"roketto/{package}/{name}.py"

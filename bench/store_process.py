@@ -69,7 +69,8 @@ class Host:
         self.turns_s = 0.0
         self.flushes = 0
         self.flushed = threading.Event()
-        self.store = Store(root, settings, clock_ms=self.now_ms, on_flushed=self._on_flushed)
+        clock_ms = wall_ms if second_s == 1 else self.now_ms
+        self.store = Store(root, settings, clock_ms=clock_ms, on_flushed=self._on_flushed)
 
     def now_ms(self) -> int:
         """The store's clock. For a quick look it runs faster, and with it what is done by time."""

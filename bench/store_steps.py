@@ -2,9 +2,8 @@
 
 Each step is done again by itself, on the messages and the places in the log of the same run:
 ``CommitLog.write`` alone, ``ConsumeQueue.append`` alone, and so on; the loop around them runs in C
-and costs next to nothing. The rest is what remains of the whole: the calls in between, the checks,
-the table of next offsets, the hash of the tag, which is remembered. No profiler is involved, which
-would charge every call the same and so blame the small ones.
+and costs next to nothing. The rest is what remains of the whole: the calls in between and the
+checks. No profiler is involved, which would charge every call the same and so blame the small ones.
 """
 
 import gc
@@ -14,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import UTC
 from functools import partial
-from itertools import starmap
+from itertools import chain, starmap
 from pathlib import Path
 
 from report import Report, medians
@@ -22,7 +21,7 @@ from roketto.clock import wall_ms
 from roketto.protocol.record import Record
 from roketto.store.commitlog import CommitLog
 from roketto.store.consumequeue import ConsumeQueue
-from roketto.store.dispatch import Stored, StoredBatch, read_facts
+from roketto.store.dispatch import Dispatcher, Stored, StoredBatch
 from roketto.store.files import Files
 from roketto.store.index import Index
 from roketto.store.queues import Queues
@@ -36,7 +35,7 @@ from store_sizes import Sizes, scratch
 WHOLE = "the whole append"
 LOG = "record encoded into the log"
 UNIT = "unit of the queue"
-FACTS = "properties read"
+TAG = "hash of the tag"
 INDEX = "index, two keys"
 RESULT = "what is handed on and returned"
 REST = "the rest"
@@ -61,7 +60,7 @@ def step_costs(host: Host, kind: Kind, messages: int, rounds: int) -> dict[str, 
         (WHOLE, inputs.whole),
         (LOG, inputs.log),
         (UNIT, inputs.unit),
-        (FACTS, inputs.facts),
+        (TAG, inputs.tag),
         (INDEX, inputs.index),
         (RESULT, inputs.result),
     ]
@@ -163,8 +162,10 @@ class _Inputs:
         ]  # fmt: skip
         return found_s + _seconds(starmap(ConsumeQueue.append, units))
 
-    def facts(self) -> float:
-        return _seconds(map(read_facts, [stored.properties_raw for stored in self.stored]))
+    def tag(self) -> float:
+        dispatcher = Dispatcher(Queues(Files(), self._folder()), None)
+        properties = [stored.properties_raw for stored in self.stored]
+        return _seconds(map(dispatcher.tags_code, properties))
 
     def index(self) -> float:
         settings = self._settings
@@ -173,13 +174,18 @@ class _Inputs:
             settings.index_slots, settings.index_entries,
         )  # fmt: skip
         index.put("TopicTest", "first", None, 0, 1)
-        puts = [
-            (stored.topic, *read_facts(stored.properties_raw)[1:], stored.log_offset,
-             stored.store_time_ms)
+        index.flush()
+        messages = [
+            (stored.topic, stored.properties_raw, stored.log_offset, stored.store_time_ms)
             for stored in self.stored
-        ]  # fmt: skip
+        ]
+        runs = [
+            (batch.topic, batch.properties, batch.log_offset, batch.sizes, batch.store_time_ms)
+            for batch in self._batches
+        ]
         try:
-            return _seconds(starmap(index.put, puts))
+            adds = starmap(index.add_run, runs) if runs else starmap(index.add, messages)
+            return _seconds(chain(adds, map(Index.flush, (index,))))
         finally:
             index.close()
 
@@ -194,10 +200,10 @@ class _Inputs:
                 starmap(BatchResult, found)
             )
         results = [
-            (one.queue_offset, one.log_offset, one.size, one.store_time_ms, host)
+            (PutResult, (one.queue_offset, one.log_offset, one.size, one.store_time_ms, host))
             for one in self.stored
         ]
-        return _seconds(starmap(Stored, self.stored)) + _seconds(starmap(PutResult, results))
+        return _seconds(starmap(tuple.__new__, results))
 
     # --- what they work on --------------------------------------------------------------------
 
@@ -213,7 +219,9 @@ class _Inputs:
             Files(), folder / "commitlog", self._settings.segment_bytes, BLANK_BYTES
         )
         segments.load()
-        return CommitLog(segments, wall_ms, self._settings.memory_bytes), segments.close
+        settings = self._settings
+        log = CommitLog(segments, wall_ms, settings.memory_bytes, append_crc=settings.append_crc)
+        return log, segments.close
 
 
 def _seconds(work: Iterable[object]) -> float:

@@ -29,6 +29,7 @@ HOT_MODULES: Final = (
     "roketto.store.dispatch",
     "roketto.store.index",
     "roketto.store.indexfile",
+    "roketto.store.keyhashes",
     "roketto.store.put_status",
     "roketto.store.queues",
     "roketto.store.reading",
@@ -36,6 +37,7 @@ HOT_MODULES: Final = (
     "roketto.store.segment",
     "roketto.store.segments",
     "roketto.store.store",
+    "roketto.store.waiting",
 )
 """On the way of every message; hatch_build.py reads this list without importing it."""
 

@@ -167,7 +167,7 @@ def kill_while_recovering(root: Path, delay_s: float) -> bool:
     return not is_done
 
 
-def run_kills(folder: Path, seed: int, count: int = 6_000) -> None:
+def run_kills(folder: Path, seed: int, count: int = 20_000) -> None:
     chance = Random(seed)
     fill(folder / "wreck", count)
     shutil.copytree(folder / "wreck", folder / "once")

@@ -24,6 +24,7 @@ from roketto.store.diskgate import DiskGate
 from roketto.store.errors import DiskFullError
 from roketto.store.files import Files
 from roketto.store.flush import FlushSettings
+from roketto.store.index import Index
 from roketto.store.jsonfile import JsonFile
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.retention import RetentionSettings
@@ -531,14 +532,19 @@ def test_a_gate_that_never_opens_again_is_noticed(monkeypatch: pytest.MonkeyPatc
         run_fills(SimulatedRoom(), 2, 2)
 
 
+def forgetful(flush: Callable[[Index], None]) -> Callable[[Index], None]:
+    def forget(index: Index) -> None:
+        try:
+            flush(index)
+        except DiskFullError:
+            index._forget_waiting()
+            raise
+
+    return forget
+
+
 def test_forgetting_what_waits_for_room_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message whose keys found no room must be indexed later."""
-    fall_behind = Store._fall_behind
-
-    def forget(store: Store, error: DiskFullError) -> None:
-        fall_behind(store, error)
-        store._waiting.clear()
-
-    monkeypatch.setattr(Store, "_fall_behind", forget)
+    monkeypatch.setattr(Index, "flush", forgetful(Index.flush))
     with pytest.raises(AssertionError, match="not found by key"):
         run_place("index", 2)

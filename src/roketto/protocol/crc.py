@@ -21,8 +21,9 @@ CRC_PROPERTY_BYTES: Final = 20
 
 _NAME: Final = property_names.CRC32
 _PREFIX: Final = _NAME.encode() + b"\x01"
+_NAME_LAST: Final = _PREFIX[-2]
 _MASK: Final = 0x7FFF_FFFF
-_crc32: Final = zlib.crc32
+_REVERSED: Final = b"\x02%010d" + _PREFIX[::-1]
 
 
 def masked_crc32(data: bytes | bytearray | memoryview) -> int:
@@ -30,14 +31,10 @@ def masked_crc32(data: bytes | bytearray | memoryview) -> int:
     return zlib.crc32(data) & _MASK
 
 
-def crc_property_of(head: bytes, body: bytes | memoryview, tail: bytes) -> bytes:
-    """The property of a record made of these three pieces, which it is to follow."""
-    return encode_crc_property(_crc32(tail, _crc32(body, _crc32(head))) & _MASK)
-
-
 def without_crc(properties: bytes) -> bytes:
     """A property string without a CRC property, ready for a new one to follow."""
-    if _PREFIX in properties:
+    # One byte is found ten times as fast as nine, and mostly there is none.
+    if _NAME_LAST in properties and _PREFIX in properties:
         properties = remove_property(properties, _NAME)
     if properties and properties[-1] != 0x02:
         properties += b"\x02"
@@ -46,7 +43,7 @@ def without_crc(properties: bytes) -> bytes:
 
 def encode_crc_property(crc: int) -> bytes:
     """The 20 bytes of the property for the checksum ``crc``."""
-    return _PREFIX + (b"%010d" % crc)[::-1] + b"\x02"
+    return (_REVERSED % crc)[::-1]
 
 
 def decode_crc_property(raw: bytes) -> int | None:

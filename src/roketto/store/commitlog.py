@@ -219,7 +219,7 @@ class CommitLog:
                 at = 0
         except RecordError as error:
             raise PutRefusedError(PutStatus.UNKNOWN_ERROR, str(error)) from error
-        data = encoded.data
+        data = memoryview(encoded.data)
         log_offset = segments.written
         end = at + len(data)
         # A kill between the two leaves no record rather than the first half of one.

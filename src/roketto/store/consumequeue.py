@@ -18,6 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
+from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -192,12 +193,16 @@ class ConsumeQueue:
         tail = self._tail
         if not 0 < len(tail) < TAIL_BYTES_MAX:
             tail = self._fresh_tail()
-        pack = _UNIT.pack
-        for size, code in zip(sizes, tags_codes, strict=True):
-            tail += pack(log_offset, size, code)
-            log_offset += size
-        self.queue_offset_max = queue_offset + len(sizes)
-        self.log_offset_max = log_offset
+        count = len(sizes)
+        fields = [0] * (3 * count)
+        fields[0::3] = accumulate(sizes[:-1], initial=log_offset)
+        fields[1::3] = sizes
+        fields[2::3] = tags_codes
+        for begin in range(0, 3 * count, 48):  # a call for each unit would take twice as long
+            part = fields[begin : begin + 48]
+            tail += struct.pack(">" + "qiq" * (len(part) // 3), *part)
+        self.queue_offset_max = queue_offset + count
+        self.log_offset_max = log_offset + sum(sizes)
 
     def _fresh_tail(self) -> bytearray:
         """A tail to add to: a new one, unless the disk does not take the long one there is."""

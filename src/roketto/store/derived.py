@@ -153,13 +153,14 @@ class DerivedSync:
 
     def _make_sync(self) -> Callable[[], _Synced]:
         """What the worker does; it uses nothing that the owner changes."""
-        marks, store_time_ms, index = self._marks, self._store_time_ms, self._index
+        marks, store_time_ms = self._marks, self._store_time_ms
         assert marks is not None
+        sync_index = self._index.take_sync() if self._index is not None else None
         sync_queues = self._queues.take_sync()
 
         def sync() -> _Synced:
             sync_queues()
-            return _Synced(marks, store_time_ms, index.sync() if index is not None else 0)
+            return _Synced(marks, store_time_ms, sync_index() if sync_index is not None else 0)
 
         return sync
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from roketto.protocol.names import SCHEDULE_TOPIC
-from roketto.protocol.properties import get_property
-from roketto.protocol.property_names import DELAY, KEYS, TAGS, UNIQ_KEY
+from roketto.protocol.properties import encode_properties, get_property
+from roketto.protocol.property_names import DELAY, TAGS
 from roketto.protocol.record import decode_record
 from roketto.protocol.sysflags import (
     TRANSACTION_PREPARED,
@@ -19,7 +19,7 @@ from roketto.protocol.sysflags import (
     TRANSACTION_TYPE,
 )
 from roketto.protocol.tags import tag_code
-from roketto.protocol.utf8 import decode_utf8
+from roketto.store.consumequeue import ConsumeQueue
 from roketto.store.index import Index
 from roketto.store.queues import Queues
 from roketto.store.record_check import check_record
@@ -34,8 +34,8 @@ _UNKNOWN_DELAY_MS: Final = 1_000
 _CODES_KEPT_MAX: Final = 4_096
 """Hashes of tags that are remembered; a topic has a handful of tags."""
 
-_ITEM_END: Final = "\x02"
-_NAME_END: Final = "\x01"
+_ITEM_END: Final = 0x02
+_TAGS: Final = b"TAGS\x01"
 
 
 class Arrival(NamedTuple):
@@ -91,48 +91,73 @@ class Dispatcher:
         self._index = index
         self._delay_of_level = delay_of_level
         self._codes: dict[str, int] = {}
+        # The last tag, as it stands in a property string, and its hash.
+        self._tag: bytes = encode_properties({TAGS: ""})
+        self._tag_code: int = 0
         self.on_arrival = on_arrival
 
     def dispatch(self, stored: Stored | StoredBatch) -> None:
-        """Put one record, or those of a batch, where they can be found.
+        """Put one record, or those of a batch, where they can be found; again if need be."""
+        if isinstance(stored, StoredBatch):
+            self.dispatch_batch(None, *stored)
+        else:
+            self.dispatch_one(None, *stored)
+
+    def dispatch_one(
+        self,
+        queue: ConsumeQueue | None,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        log_offset: int,
+        size: int,
+        sys_flag: int,
+        store_time_ms: int,
+        properties_raw: bytes,
+    ) -> None:
+        """The same for a record without its ``Stored``; ``queue`` is its queue, if it is known.
 
         Half messages and rollbacks belong to no queue; rollbacks have no keys either.
         """
-        if isinstance(stored, StoredBatch):
-            self._dispatch_batch(stored)
-            return
-        (
-            topic, queue_id, queue_offset, log_offset, size, sys_flag, store_time_ms, raw,
-        ) = stored  # fmt: skip
         kind = sys_flag & TRANSACTION_TYPE
-        tag, unique_key, keys = read_facts(raw)
         if kind != TRANSACTION_PREPARED and kind != TRANSACTION_ROLLBACK:
-            code = self._code_of(topic, tag, store_time_ms, raw)
-            queue = self._queues.get_or_create(topic, queue_id)
+            if topic == SCHEDULE_TOPIC:
+                code = self._due_time(properties_raw, store_time_ms)
+            else:
+                code = self.tags_code(properties_raw)
+            if queue is None:
+                queue = self._queues.get_or_create(topic, queue_id)
             is_new = queue.append(log_offset, size, code, queue_offset)
             if is_new and self.on_arrival is not None:
-                self.on_arrival(Arrival(topic, queue_id, queue_offset, code, store_time_ms, raw))
+                self.on_arrival(
+                    Arrival(topic, queue_id, queue_offset, code, store_time_ms, properties_raw)
+                )
         if self._index is not None and kind != TRANSACTION_ROLLBACK:
-            self._index.put(topic, unique_key, keys, log_offset, store_time_ms)
+            self._index.add(topic, properties_raw, log_offset, store_time_ms)
 
-    def _dispatch_batch(self, batch: StoredBatch) -> None:
+    def dispatch_batch(
+        self,
+        queue: ConsumeQueue | None,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        log_offset: int,
+        sizes: list[int],
+        store_time_ms: int,
+        properties: list[bytes],
+    ) -> None:
         """Records one behind the other, none of which was ever dispatched.
 
         The queue comes last: whatever goes wrong before it may be tried again.
         """
-        (
-            topic, queue_id, queue_offset, log_offset, sizes, store_time_ms, properties,
-        ) = batch  # fmt: skip
-        index = self._index
-        codes: list[int] = []
-        at = log_offset
-        for size, raw in zip(sizes, properties, strict=True):
-            tag, unique_key, keys = read_facts(raw)
-            codes.append(self._code_of(topic, tag, store_time_ms, raw))
-            if index is not None:
-                index.put(topic, unique_key, keys, at, store_time_ms)
-            at += size
-        queue = self._queues.get_or_create(topic, queue_id)
+        if topic == SCHEDULE_TOPIC:
+            codes = [self._due_time(raw, store_time_ms) for raw in properties]
+        else:
+            codes = [self.tags_code(raw) for raw in properties]
+        if queue is None:
+            queue = self._queues.get_or_create(topic, queue_id)
+        if self._index is not None:
+            self._index.add_run(topic, properties, log_offset, sizes, store_time_ms)
         queue.append_run(log_offset, sizes, codes, queue_offset)
         if self.on_arrival is not None:
             for number, raw in enumerate(properties):
@@ -159,12 +184,25 @@ class Dispatcher:
             at += size
         return at
 
-    def _code_of(self, topic: str, tag: str | None, store_time_ms: int, raw: bytes) -> int:
-        """The hash of the tag, or the time at which a delayed message is due."""
-        if topic == SCHEDULE_TOPIC:
-            level = get_property(raw, DELAY)
-            if level:
-                return store_time_ms + self._delay_ms(level)
+    def _due_time(self, raw: bytes, store_time_ms: int) -> int:
+        """When a delayed message is due; one without a delay has the hash of its tag."""
+        level = get_property(raw, DELAY)
+        return store_time_ms + self._delay_ms(level) if level else self.tags_code(raw)
+
+    def tags_code(self, raw: bytes) -> int:
+        """The hash of the tag in a property string, 0 without one.
+
+        Mostly that of the message before, and found again by its bytes.
+        """
+        at = raw.rfind(_TAGS)
+        if at < 0:
+            return 0
+        if raw.startswith(self._tag, at) and (at == 0 or raw[at - 1] == _ITEM_END):
+            return self._tag_code
+        return self._other_code(raw)
+
+    def _other_code(self, raw: bytes) -> int:
+        tag = get_property(raw, TAGS)
         if tag is None:
             return 0
         code = self._codes.get(tag)
@@ -172,6 +210,8 @@ class Dispatcher:
             if len(self._codes) >= _CODES_KEPT_MAX:
                 self._codes.clear()
             code = self._codes[tag] = tag_code(tag)
+        self._tag = encode_properties({TAGS: tag})
+        self._tag_code = code
         return code
 
     def _delay_ms(self, level_text: str) -> int:
@@ -193,19 +233,3 @@ def read_stored(view: memoryview, at: int) -> Stored:
         record.store_time_ms,
         record.properties_raw,
     )
-
-
-def read_facts(raw: bytes) -> tuple[str | None, str | None, str | None]:
-    """Tag, unique key and keys of a property string in one pass; None for what it lacks."""
-    tag = unique_key = keys = None
-    for item in decode_utf8(raw).split(_ITEM_END):
-        name, _, value = item.partition(_NAME_END)
-        if not value:
-            continue
-        if name == TAGS:
-            tag = value
-        elif name == UNIQ_KEY:
-            unique_key = value
-        elif name == KEYS:
-            keys = value
-    return tag, unique_key, keys

@@ -23,12 +23,14 @@ after its first entry was made; that entry counts its seconds from the preset ti
 """
 
 import struct
-import sys
-from array import array
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from roketto.store.files import MappedFile
+from roketto.store.keyhashes import Longs
 
 SLOTS: Final = 5_000_000
 """Java's maxHashSlotNum."""
@@ -38,8 +40,14 @@ ENTRIES: Final = 20_000_000
 _HEADER: Final = struct.Struct(">qqqqii")
 _SLOT: Final = struct.Struct(">i")
 _ENTRY: Final = struct.Struct(">iqii")
-_LINK: Final = struct.Struct(">iq4xi")
-"""An entry without its time."""
+_ENTRY_FIELDS: Final = np.dtype(
+    [("key_hash", ">i4"), ("log_offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")]
+)
+_SLOT_FIELD: Final = np.dtype(">i4")
+_NUMBER_BITS: Final = 24
+"""Enough for the numbers of all entries that are looked at together."""
+_NUMBER_MASK: Final = (1 << _NUMBER_BITS) - 1
+_RESTORED_AT_ONCE: Final = 1 << 18
 _SLOT_BYTES: Final = _SLOT.size
 _ENTRY_BYTES: Final = _ENTRY.size
 _HEADER_BYTES: Final = _HEADER.size
@@ -145,44 +153,45 @@ class IndexFile:
             0,
         )
 
-    def put(self, key_hashes: list[int], log_offset: int, store_time_ms: int) -> None:
-        """Add an entry for each key of one message; there must be one, and room for all."""
+    def put(self, key_hashes: Longs, log_offsets: Longs, store_times_ms: Longs) -> None:
+        """Add an entry for each key, in this order; there must be one, and room for all."""
         view = self._view
-        slots = self._slots
         count = self.count
-        entry_at = self._entries_at + count * _ENTRY_BYTES
-        begin_time_ms = self.begin_time_ms
-        seconds = 0
-        if 0 < begin_time_ms < store_time_ms:
-            seconds = min((store_time_ms - begin_time_ms) // 1000, _SECONDS_MAX)
-        newest: dict[int, int] = {}
-        for key_hash in key_hashes:
-            slot_at = _HEADER_BYTES + key_hash % slots * _SLOT_BYTES
-            previous = newest.get(slot_at)
-            if previous is None:
-                (previous,) = _SLOT.unpack_from(view, slot_at)
-                if not 0 < previous < count:  # none, or left by a crash in the middle of a put
-                    previous = 0
-                    self.slots_used += 1
-            _ENTRY.pack_into(view, entry_at, key_hash, log_offset, seconds, previous)
-            newest[slot_at] = count
-            if count <= 1:
-                self.log_offset_begin = log_offset
-                self.begin_time_ms = begin_time_ms = store_time_ms
-                seconds = 0
-            count += 1
-            entry_at += _ENTRY_BYTES
-        self.count = count
-        self.log_offset_end = log_offset
-        self.end_time_ms = store_time_ms
+        new = len(key_hashes)
+        first_time_ms, end_time_ms = int(store_times_ms[0]), int(store_times_ms[-1])
+        log_offset_end = int(log_offsets[-1])
+        begin_time_ms = self.begin_time_ms if count > 1 else first_time_ms
+        slots = np.frombuffer(view, _SLOT_FIELD, self._slots, _HEADER_BYTES)
+        previous, changed, newest, fresh = _link(key_hashes % self._slots, count, slots)
+        entries_at = self._entries_at + count * _ENTRY_BYTES
+        entries = np.frombuffer(view, _ENTRY_FIELDS, new, entries_at)
+        entries["key_hash"] = key_hashes
+        entries["log_offset"] = log_offsets
+        seconds = (store_times_ms - begin_time_ms) // 1000
+        entries["seconds"] = seconds.clip(0, _SECONDS_MAX) if begin_time_ms > 0 else 0
+        entries["previous"] = previous
+        if count <= 1:
+            entries["seconds"][0] = self._seconds_of_first(first_time_ms)
+            self.log_offset_begin = int(log_offsets[0])
+            self.begin_time_ms = begin_time_ms
+        self.slots_used += fresh
+        self.log_offset_end = log_offset_end
+        self.end_time_ms = end_time_ms
         # The header goes before the slots: killed in between, the entries are only not found, and
-        # the same message is put again; the other way round a chain would lead to itself.
+        # the same messages are put again; the other way round a chain would lead to itself.
         _HEADER.pack_into(
-            view, 0, begin_time_ms, store_time_ms, self.log_offset_begin, log_offset,
-            self.slots_used, count,
+            view, 0, begin_time_ms, end_time_ms, self.log_offset_begin, log_offset_end,
+            self.slots_used, count + new,
         )  # fmt: skip
-        for slot_at, number in newest.items():
-            _SLOT.pack_into(view, slot_at, number)
+        slots[changed] = newest
+        self.count = count + new  # at last: another thread that syncs has seen all of it then
+
+    def _seconds_of_first(self, store_time_ms: int) -> int:
+        """The first entry counts from the time that was preset."""
+        preset_ms = self.begin_time_ms
+        if not 0 < preset_ms < store_time_ms:
+            return 0
+        return min((store_time_ms - preset_ms) // 1000, _SECONDS_MAX)
 
     def overlaps(self, begin_ms: int, end_ms: int) -> bool:
         """Whether the file may have messages stored in ``begin_ms..end_ms``; Java's rule."""
@@ -226,25 +235,25 @@ class IndexFile:
         slots_used, count = fields[4:]
         if not 0 < count <= self.entries_max:
             return False
-        slots = self._slots
-        newest = array("i", bytes(slots * _SLOT_BYTES))  # a list is slower: it fits no cache
-        assert newest.itemsize == _SLOT_BYTES
-        number = used = log_end = 0
-        begin = self._entries_at + _ENTRY_BYTES
-        entries = self._view[begin : self._entries_at + count * _ENTRY_BYTES]
-        for key_hash, log_offset, previous in _LINK.iter_unpack(entries):
-            slot = key_hash % slots
-            if newest[slot] != previous or log_offset < log_end:
+        slots = np.zeros(self._slots, np.int32)
+        used = log_end = 0
+        for first in range(1, count, _RESTORED_AT_ONCE):
+            new = min(_RESTORED_AT_ONCE, count - first)
+            entries = np.frombuffer(
+                self._view, _ENTRY_FIELDS, new, self._entries_at + first * _ENTRY_BYTES
+            )
+            log_offsets = entries["log_offset"].astype(np.int64)
+            key_hashes = entries["key_hash"].astype(np.int64)
+            previous, changed, newest, fresh = _link(key_hashes % self._slots, first, slots)
+            is_in_order = log_offsets[0] >= log_end and (log_offsets[1:] >= log_offsets[:-1]).all()
+            if not is_in_order or (entries["previous"] != previous).any():
                 return False
-            number += 1
-            used += not previous
-            newest[slot] = number
-            log_end = log_offset
-        if (used, log_end) != (slots_used, fields[3] if number else 0):
+            slots[changed] = newest
+            used += fresh
+            log_end = int(log_offsets[-1])
+        if (used, log_end) != (slots_used, fields[3] if count > 1 else 0):
             return False
-        if sys.byteorder == "little":
-            newest.byteswap()
-        self._view[_HEADER_BYTES : self._entries_at] = newest.tobytes()
+        np.frombuffer(self._view, _SLOT_FIELD, self._slots, _HEADER_BYTES)[:] = slots
         self._view[:_HEADER_BYTES] = header
         self._read_header()
         self._count_synced = 0
@@ -283,3 +292,34 @@ class IndexFile:
             self.slots_used,
             count,
         )
+
+
+def _link(
+    slots: Longs, first: int, newest: npt.NDArray[np.signedinteger[Any]]
+) -> tuple[Longs, Longs, Longs, int]:
+    """Chain new entries, of which these are the slots and ``first`` is the number of the first.
+
+    ``newest`` has the number of the newest entry so far of every slot. Returns the next older entry
+    of each, the slots that change, the newest entry of each of these, and how many of these had
+    none. What a slot has from a crash in the middle of a put, a number not given yet, is none.
+    """
+    count = len(slots)
+    # The order of slots, and within a slot that of the entries, by one sort of plain numbers.
+    order = (slots << _NUMBER_BITS) | np.arange(count)
+    order.sort()
+    slots = order >> _NUMBER_BITS
+    order &= _NUMBER_MASK
+    is_first = np.ones(count, np.bool_)
+    np.not_equal(slots[1:], slots[:-1], out=is_first[1:])
+    starts = np.flatnonzero(is_first)
+    changed = slots[starts]
+    found = newest[changed].astype(np.int64)
+    found[(found < 0) | (found >= first)] = 0
+    older = np.empty(count, np.int64)
+    older[1:] = order[:-1]
+    older += first
+    older[starts] = found
+    previous = np.empty(count, np.int64)
+    previous[order] = older
+    lasts = np.append(starts[1:], count) - 1
+    return previous, changed, order[lasts] + first, int(changed.size - np.count_nonzero(found))

@@ -72,9 +72,12 @@ class Queues:
     def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """The queue, None if it has neither messages nor a directory."""
         queues = self._table.get(topic)
-        if queues is None or queue_id not in queues:
+        if queues is None:
             return None
-        return queues[queue_id] or self._open(queues, topic, queue_id)
+        queue = queues.get(queue_id)
+        if queue is None and queue_id in queues:
+            return self._open(queues, topic, queue_id)
+        return queue
 
     def get_or_create(self, topic: str, queue_id: int) -> ConsumeQueue:
         """The queue, new and empty if there is none."""
@@ -131,10 +134,6 @@ class Queues:
             for queue_id, queue in queues.items()
         ]
         return len(offsets) - offsets.count(0), sum(offsets)
-
-    def next_offsets(self) -> dict[tuple[str, int], int]:
-        """The next queue offset of every queue by topic and id."""
-        return {(topic, queue_id): queue.queue_offset_max for topic, queue_id, queue in self}
 
     @property
     def dirty_count(self) -> int:

@@ -5,7 +5,6 @@ is the store's own. A broker's event loop is that owner: it calls ``advance`` wh
 thread tells it to (``on_flushed``), and ``tick`` about once a second.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime, tzinfo
@@ -42,6 +41,7 @@ from roketto.store.recovery import Progress, Recovered, Recovery, log_goes_on
 from roketto.store.retention import Retention
 from roketto.store.segments import Segments
 from roketto.store.settings import StoreSettings
+from roketto.store.waiting import Waiting
 from roketto.store.worker import Worker
 
 __all__ = ["BatchResult", "PutResult", "Store", "StoreSettings"]
@@ -103,8 +103,7 @@ class Store:
             self._files, self._segments, self._queues, self._index, self.gate,
             settings.retention, zone, self._run_elsewhere,
         )  # fmt: skip
-        self._next_offsets: dict[tuple[str, int], int] = {}
-        self._waiting: deque[tuple[int, Stored | StoredBatch]] = deque()
+        self._waiting = Waiting()
         self._is_behind = False
         self._has_deleted = False
         self._checkpoint = Checkpoint()
@@ -172,7 +171,6 @@ class Store:
             is_clean=is_clean,
             is_index_damaged=self._index is not None and not self._load_index(is_clean),
         )
-        self._next_offsets = self._queues.next_offsets()
         self._log.store_time_ms = max(recovered.store_time_ms, checkpoint.physic_timestamp)
         self._mark = (recovered.end, self._log.store_time_ms)
         self._crc_from = None
@@ -228,9 +226,15 @@ class Store:
             has_ended = self._flusher.stop()
             self._mark = (self._log.written, self._log.store_time_ms)
             self.advance()
+            self._file_keys()
             has_ended &= self._stop_worker()
-            is_safe = has_ended and self._flusher.failure is None and not self._waiting
-            if is_safe and self._sync_derived():
+            is_safe = has_ended and self._flusher.failure is None
+            if (
+                is_safe
+                and not self._waiting.messages
+                and not self._is_behind
+                and self._sync_derived()
+            ):
                 self._abort.clear()
         finally:
             self._flusher = None
@@ -259,55 +263,76 @@ class Store:
         topic = record.topic
         queue_id = record.queue_id
         sys_flag = record.sys_flag
-        key = (topic, queue_id)
-        takes_place = sys_flag & TRANSACTION_TYPE not in _WITHOUT_PLACE
-        queue_offset = self._next_offsets.get(key, -1) if takes_place else 0
-        if queue_offset < 0:
-            queue_offset = self._first_offset(topic, queue_id)
+        queue: ConsumeQueue | None = None
+        queue_offset = 0
+        next_offset: int | None = None
+        if sys_flag & TRANSACTION_TYPE not in _WITHOUT_PLACE:
+            queue = self._queues.get(topic, queue_id)
+            if queue is None or self._waiting.places:
+                queue_offset = self._next_offset(queue, topic, queue_id)
+            else:
+                queue_offset = queue.queue_offset_max
+            next_offset = queue_offset + 1
         try:
             size = self._log.write(record, queue_offset)
         except PutRefusedError as refused:
             self._hold_if_starved(refused)
             raise
-        if takes_place:
-            self._next_offsets[key] = queue_offset + 1
         log_offset = record.log_offset
-        store_time_ms = record.store_time_ms
-        stored = Stored(
-            topic, queue_id, queue_offset, log_offset, size, sys_flag, store_time_ms,
-            record.properties_raw,
-        )  # fmt: skip
-        self._show(log_offset + size, stored)
-        return PutResult(queue_offset, log_offset, size, store_time_ms, record.store_host)
+        time_ms = record.store_time_ms
+        raw = record.properties_raw
+        error: BaseException | None = None
+        if not self._is_flush_sync:
+            assert not self._waiting.messages, "nothing is taken while something waits for room"
+            try:
+                self._dispatcher.dispatch_one(
+                    queue, topic, queue_id, queue_offset, log_offset, size, sys_flag, time_ms, raw
+                )
+            except BaseException as raised:  # noqa: BLE001 - raised again if it is not the disk
+                error = raised
+        if self._is_flush_sync or error is not None:
+            stored = Stored(topic, queue_id, queue_offset, log_offset, size, sys_flag, time_ms, raw)
+            self._let_wait(log_offset + size, stored, next_offset, error)
+        return _new(PutResult, (queue_offset, log_offset, size, time_ms, record.store_host))
 
     def append_batch(self, batch: Record) -> BatchResult:
         """Store the messages of a batch in its queue, all or none."""
         self._check_writable()
-        key = (batch.topic, batch.queue_id)
-        first = self._next_offsets.get(key, -1)
-        if first < 0:
-            first = self._first_offset(batch.topic, batch.queue_id)
+        topic = batch.topic
+        queue_id = batch.queue_id
+        queue = self._queues.get(topic, queue_id)
+        first = self._next_offset(queue, topic, queue_id)
         try:
             where = self._log.append_batch(batch, first)
         except PutRefusedError as refused:
             self._hold_if_starved(refused)
             raise
-        # Before anything else can go wrong: the log has them, and no others may have their offsets.
-        self._next_offsets[key] = first + len(where.sizes)
+        sizes = where.sizes
         stored = StoredBatch(
-            batch.topic, batch.queue_id, first, where.log_offset, where.sizes,
-            where.store_time_ms, where.properties,
-        )  # fmt: skip
-        self._show(where.end, stored)
-        return BatchResult(
-            first, where.log_offset, where.sizes, where.store_time_ms, batch.store_host
+            topic, queue_id, first, where.log_offset, sizes, where.store_time_ms, where.properties
         )
+        error: BaseException | None = None
+        if not self._is_flush_sync:
+            assert not self._waiting.messages, "nothing is taken while something waits for room"
+            try:
+                self._dispatcher.dispatch_batch(queue, *stored)
+            except BaseException as raised:  # noqa: BLE001 - raised again if it is not the disk
+                error = raised
+        if self._is_flush_sync or error is not None:
+            self._let_wait(where.end, stored, first + len(sizes), error)
+        return BatchResult(first, where.log_offset, sizes, where.store_time_ms, batch.store_host)
 
-    def _first_offset(self, topic: str, queue_id: int) -> int:
-        """Where a new queue begins; IllegalNameError if it may not have a directory.
+    def _next_offset(self, queue: ConsumeQueue | None, topic: str, queue_id: int) -> int:
+        """The place of the next message of a queue; None stands for one that is not there yet.
 
-        Recovery would leave a record of such a queue in the log, where nobody could consume it.
+        IllegalNameError if it may not have a directory: recovery would leave a record of such a
+        queue in the log, where nobody could consume it.
         """
+        queue_offset = self._waiting.places.get((topic, queue_id))
+        if queue_offset is not None:
+            return queue_offset
+        if queue is not None:
+            return queue.queue_offset_max
         path_component(topic)
         if queue_id < 0:
             raise IllegalNameError(f"queue {queue_id} of topic {topic}: ids begin with 0")
@@ -333,23 +358,26 @@ class Store:
         if refused.status is PutStatus.CREATE_MAPPED_FILE_FAILED:
             self.gate.hold(refused.reason)
 
-    def _show(self, end: int, stored: Stored | StoredBatch) -> None:
-        """Let messages be consumed: now, when they are on the disk, or when there is room.
-
-        ``end`` is where they end in the log.
+    def _let_wait(
+        self,
+        end: int,
+        stored: Stored | StoredBatch,
+        next_offset: int | None,
+        error: BaseException | None,
+    ) -> None:
+        """Let messages be consumed once they are on the disk, or, after an error of it, once there
+        is room; any other error is raised.
         """
-        waiting = self._waiting
-        if self._is_flush_sync:
-            waiting.append((end, stored))
+        if error is None:
+            self._waiting.add(end, stored, next_offset)
             assert self._flusher is not None
             self._flusher.request()
+        elif isinstance(error, OSError | DiskFullError):
+            self._waiting.add(end, stored, next_offset)
+            self._fall_behind(error)
         else:
-            assert not waiting, "nothing is taken while something waits for room"
-            try:
-                self._dispatcher.dispatch(stored)
-            except (OSError, DiskFullError) as error:
-                waiting.append((end, stored))
-                self._fall_behind(error)
+            self._waiting.keep_place(stored, next_offset)
+            raise error
 
     def _fall_behind(self, error: OSError | DiskFullError) -> None:
         """The unit or the keys of a message in the log could not be written.
@@ -365,9 +393,7 @@ class Store:
 
         A crash before the next tick may bring queues back, with what the log has of them.
         """
-        self._waiting = deque(entry for entry in self._waiting if entry[1].topic != topic)
-        for key in [key for key in self._next_offsets if key[0] == topic]:
-            del self._next_offsets[key]
+        self._waiting.forget_topic(topic)
         self._queues.delete_topic(topic)
         self._has_deleted = True
 
@@ -386,18 +412,26 @@ class Store:
         waiting = self._waiting
         until = flushed if self._is_flush_sync else self._log.written
         self._is_behind = False
-        while waiting and waiting[0][0] <= until:
+        while (stored := waiting.first(until)) is not None:
             try:
-                self._dispatcher.dispatch(waiting[0][1])
+                self._dispatcher.dispatch(stored)
             except (OSError, DiskFullError) as error:
                 self._fall_behind(error)
                 break
-            waiting.popleft()
+            waiting.remove_first()
         written, store_time_ms = self._mark
         if flushed >= written:
             self._checkpoint.physic_timestamp = store_time_ms
             self._mark = (self._log.written, self._log.store_time_ms)
         return flushed
+
+    def _file_keys(self) -> None:
+        """Let the index file what waits in memory, that it does not wait for long."""
+        if self._index is not None:
+            try:
+                self._index.flush()
+            except (OSError, DiskFullError) as error:
+                self._fall_behind(error)
 
     def tick(self) -> bool:
         """Once a second: let queues and index be synced now and then, and remove old files.
@@ -412,6 +446,7 @@ class Store:
         now_ms = self._clock_ms()
         self.gate.retry()
         self.advance()
+        self._file_keys()
         has_more = False
         try:
             if self._is_sync_due(now_ms):
@@ -456,10 +491,10 @@ class Store:
 
     def _take_marks(self, *, is_clean: bool = False) -> Marks:
         """How far everything is now; true of the disk once queues and index are synced."""
-        waiting = self._waiting
+        waiting_from = self._waiting.log_offset()
         return Marks(
             self._segments.flushed,
-            waiting[0][1].log_offset if waiting else self._log.written,
+            self._log.written if waiting_from is None else waiting_from,
             *self._queues.count(),
             crc_from=self._crc_from,
             index_mark=self._index.mark() if self._index is not None else None,
@@ -561,3 +596,5 @@ class Store:
 
 _WITHOUT_PLACE: Final = frozenset({TRANSACTION_PREPARED, TRANSACTION_ROLLBACK})
 """Half messages and rollbacks do not take a place in their queue."""
+_new: Final = tuple.__new__
+"""Makes a named tuple in half the time that its class takes."""

@@ -81,6 +81,7 @@ class Rig:
             queue = self.queues.get_or_create("T", queue_id)
             queue.append(self.count * SIZE, SIZE, 0, queue.queue_offset_max)
             self.index.put("T", f"K{self.count}", None, self.count * SIZE, 1_700_000_000_000)
+            self.index.flush()
             self.count += 1
 
     def marks(self) -> Marks:

@@ -18,7 +18,7 @@ from roketto.protocol.sysflags import (
 from roketto.protocol.tags import tag_code
 from roketto.store import dispatch
 from roketto.store.commitlog import CommitLog
-from roketto.store.dispatch import Arrival, Dispatcher, Stored, StoredBatch, read_facts, read_stored
+from roketto.store.dispatch import Arrival, Dispatcher, Stored, StoredBatch, read_stored
 from roketto.store.files import Files
 from roketto.store.index import Index
 from roketto.store.queues import Queues
@@ -126,9 +126,29 @@ def test_a_batch_is_dispatched_as_its_messages_one_by_one(tmp_path: Path, with_i
     assert together.units("U") == [(10**6, 100, 0)]
 
 
-def test_properties_without_a_value_or_a_name_are_passed_over() -> None:
-    assert read_facts(b"") == (None, None, None)
-    assert read_facts(b"TAGS\x01a\x02TAGS\x01\x02KEYS\x02\x01\x02xTAGS\x01no") == ("a", None, None)
+@pytest.mark.parametrize(
+    ("raw", "tag"),
+    [
+        (b"", None),
+        (b"TAGS\x01a\x02", "a"),
+        (b"TAGS\x01a", "a"),
+        (b"x\x01y\x02TAGS\x01a\x02z\x01\x02", "a"),
+        (b"TAGS\x01b\x02TAGS\x01a\x02", "a"),
+        (b"TAGS\x01a\x02TAGS\x01\x02KEYS\x02\x01\x02xTAGS\x01no", "a"),
+        (b"xTAGS\x01a\x02", None),
+        (b"TAGS\x01\x02", None),
+        (b"TAGS\x01ab\x02", "ab"),
+        (b"TAGS\x01\xc3\xa9\xff\x02", "\u00e9\ufffd"),
+    ],
+)
+@pytest.mark.parametrize("before", [b"", b"TAGS\x01a\x02", b"TAGS\x01\x02"])
+def test_the_tag_is_the_last_with_a_text(
+    rig: Rig, before: bytes, raw: bytes, tag: str | None
+) -> None:
+    """Whatever the message before had: a tag that comes again is told by its bytes."""
+    for number, text in enumerate((before, raw)):
+        rig.dispatcher.dispatch(Stored("T", 0, number, 100 * number, 100, 0, NOW_MS, text))
+    assert rig.units()[1][2] == (tag_code(tag) if tag else 0)
 
 
 def test_nobody_has_to_listen(rig: Rig) -> None:

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roketto.protocol.javahash import java_hash
-from roketto.store import index as index_module
+from roketto.protocol.properties import encode_properties
+from roketto.store.errors import DiskFullError
 from roketto.store.files import Files, MappedFile
-from roketto.store.index import Index
+from roketto.store.index import WAITING_MAX, Index
 from roketto.store.indexfile import file_bytes
+from sim.files import CrashFiles
 
 GOLDEN: Any = json.loads(
     (Path(__file__).parents[2] / "golden/store/index-5.5.0.json").read_text("utf-8")
@@ -23,9 +24,13 @@ T0 = 1_700_000_000_000
 
 
 def new_index(
-    directory: Path, now_ms: int = T0, slots: int = SLOTS, entries: int = ENTRIES
+    directory: Path,
+    now_ms: int = T0,
+    slots: int = SLOTS,
+    entries: int = ENTRIES,
+    waiting_max: int = WAITING_MAX,
 ) -> Index:
-    return Index(Files(), directory, lambda: now_ms, UTC, slots, entries)
+    return Index(Files(), directory, lambda: now_ms, UTC, slots, entries, waiting_max)
 
 
 def filled(directory: Path, count: int) -> Index:
@@ -63,33 +68,6 @@ def test_javas_files_open_and_answer_as_in_java(tmp_path: Path) -> None:
     with_keys = [put for put in GOLDEN["puts"] if put.get("unique") or put.get("keys")]
     assert index.log_offset_max == with_keys[-1]["offset"]
     index.close()
-
-
-@given(st.text(st.characters(max_codepoint=0x7F), max_size=12), st.text(max_size=120))
-def test_key_hashes_are_javas_without_the_sign(topic: str, key: str) -> None:
-    index = new_index(Path())
-    expected = abs(java_hash(f"{topic}#{key}")) & 0x7FFF_FFFF
-    assert index.key_hash(topic, key) == expected
-    assert index.key_hash(topic, key) == expected
-
-
-@pytest.mark.parametrize("length", [0, 1, 19, 20, 21, 32, 60, 61, 200])
-def test_key_hashes_do_not_depend_on_how_the_key_is_cut(length: int) -> None:
-    key = ("7F000001ABCD00000000" * 11)[:length]
-    assert new_index(Path()).key_hash("T", key) == abs(java_hash(f"T#{key}"))
-
-
-def test_the_hash_without_a_positive_counterpart_is_zero() -> None:
-    assert java_hash("polygenelubricants") == -(2**31)
-    assert index_module._unsigned(java_hash("polygenelubricants")) == 0
-
-
-def test_remembered_key_beginnings_stay_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "_HEADS_MAX", 3)
-    index = new_index(Path())
-    for n in range(20):
-        assert index.key_hash(f"t{n}", "k") == abs(java_hash(f"t{n}#k"))
-        assert len(index._heads) <= 3
 
 
 def test_each_key_finds_the_message_and_blanks_make_none(tmp_path: Path) -> None:
@@ -131,6 +109,7 @@ def test_files_are_named_by_local_time_and_never_before_an_older_one(tmp_path: P
     index = Index(Files(), tmp_path, lambda: now[0], timezone(timedelta(hours=8)), SLOTS, ENTRIES)
     for n in range(2 * ENTRIES):
         index.put("T", f"k{n}", None, n, T0)
+        index.flush()
         now[0] -= 1000
     assert index.file_names == ["20231115061320005", "20231115061320006", "20231115061320007"]
     index.close()
@@ -369,3 +348,149 @@ def test_an_index_without_files_has_a_mark_too(tmp_path: Path) -> None:
     again = new_index(tmp_path)
     assert again.load_marked(mark, is_exact=False)
     assert again.file_names == []
+
+
+# --- messages that wait ---------------------------------------------------------------------------
+
+MESSAGES = st.tuples(
+    st.sampled_from(["T", "U"]),
+    st.sampled_from(["", "u", "v", "\u00e9"]),
+    st.sampled_from(["", "a", "a b", "b  c d", "\u4e2d b"]),
+    st.integers(0, 12),
+    st.integers(0, 9_000),
+)
+
+
+@given(st.lists(MESSAGES, max_size=30), st.lists(st.integers(0, 30), max_size=3))
+def test_messages_filed_together_make_the_files_that_they_make_alone(
+    messages: list[tuple[str, str, str, int, int]], flushes: list[int]
+) -> None:
+    """Over the ends of files, with repeats of what is filed already, wherever it is done."""
+    files = CrashFiles()
+    together, apart = (
+        Index(files, Path(name), lambda: T0, UTC, SLOTS, ENTRIES) for name in ("/a", "/b")
+    )
+    for number, (topic, unique_key, keys, offset, later_ms) in enumerate(messages):
+        if number in flushes:
+            together.flush()
+        for index in (together, apart):
+            index.put(topic, unique_key, keys, number * 2 - offset, T0 + later_ms)
+        apart.flush()
+    assert together.log_offset_max == apart.log_offset_max
+    assert together.file_names == apart.file_names
+    for name in apart.file_names:
+        size = file_bytes(SLOTS, ENTRIES)
+        mapped = [files.open_mapped(Path(folder, name), size) for folder in ("/a", "/b")]
+        assert bytes(mapped[0].view) == bytes(mapped[1].view)
+    for index in (together, apart):
+        index.close()
+
+
+def test_a_run_of_messages_is_filed_as_its_messages_are(tmp_path: Path) -> None:
+    together, apart = new_index(tmp_path / "a"), new_index(tmp_path / "b")
+    raws = [encode_properties({"KEYS": f"k{n}", "UNIQ_KEY": f"u{n}"}) for n in range(5)]
+    together.add_run("T", raws, 100, [10, 20, 30, 40, 50], T0)
+    for raw, log_offset in zip(raws, (100, 110, 130, 160, 200), strict=True):
+        apart.add("T", raw, log_offset, T0)
+    assert contents(together) == contents(apart)
+    assert query(together, "u4") == query(together, "k4") == [200]
+    together.close()
+    apart.close()
+
+
+def test_no_more_messages_wait_than_the_bound(tmp_path: Path) -> None:
+    index = new_index(tmp_path, entries=100, waiting_max=3)
+    for n in range(10):
+        index.add("T", b"KEYS\x01k\x02", n * 10, T0)
+        assert len(index._waiting_offsets) <= 3
+    for n in range(10, 20, 2):
+        index.add_run("T", [b"KEYS\x01k\x02"] * 2, n * 10, [10, 10], T0)
+        assert len(index._waiting_offsets) <= 4
+    assert query(index, "k") == [n * 10 for n in range(19, -1, -1)]
+    index.close()
+
+
+def test_messages_with_much_to_say_are_filed_a_few_at_a_time(tmp_path: Path) -> None:
+    index = new_index(tmp_path, entries=100)
+    for n in range(20):
+        index.put("T", f"u{n}", f"k{n}" + " " * 32_000 * (n % 3), n * 10, T0)
+    index.put("T", None, None, 900, T0)
+    index.put("T", "", " " * 250_000, 901, T0)
+    assert [query(index, f"u{n}") for n in range(20)] == [[n * 10] for n in range(20)]
+    assert [query(index, f"k{n}") for n in range(20)] == [[n * 10] for n in range(20)]
+    index.close()
+
+
+class FullDisk:
+    """A disk that may have no room for another file of the index."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_full = False
+        create = Files.create_mapped
+
+        def create_mapped(files: Files, path: Path, size: int) -> MappedFile:
+            if self.is_full:
+                raise DiskFullError("no room")
+            return create(files, path, size)
+
+        monkeypatch.setattr(Files, "create_mapped", create_mapped)
+
+
+def test_what_finds_no_room_waits_until_there_is_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not a key is lost or filed twice, and nothing claims that they are in the files."""
+    disk = FullDisk(monkeypatch)
+    index = new_index(tmp_path, waiting_max=1)
+    index.put("T", "u0", "a b", 0, T0)
+    index.flush()
+    disk.is_full = True
+    index.put("T", "u1", "c d e f g h i", 100, T0)  # two of them have room
+    for ask in (index.flush, index.mark, index.sync):
+        with pytest.raises(DiskFullError):
+            ask()
+    assert [query(index, key) for key in ("u0", "u1", "c", "d", "i")] == [
+        [0], [100], [100], [], [],
+    ]  # fmt: skip
+    assert index.delete_below(1_000) == 0
+    index.put("T", "u2", None, 200, T0)
+    with pytest.raises(DiskFullError):
+        index.put("T", "u3", None, 300, T0)
+    disk.is_full = False
+    assert query(index, "u3") == []  # it was refused
+    index.put("T", "u3", None, 300, T0)
+    found = [query(index, key) for key in ("u1", *"cdefghi", "u2", "u3")]
+    assert found == [[100]] * 8 + [[200], [300]]
+    index.close()
+
+
+def test_closing_does_not_fail_for_what_finds_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log has it; whoever opens the index again adds it."""
+    disk = FullDisk(monkeypatch)
+    index = filled(tmp_path, 5)
+    index.flush()
+    disk.is_full = True
+    index.put("T", "more", None, 900, T0)
+    index.close()
+    disk.is_full = False
+    again = new_index(tmp_path)
+    again.load()
+    assert again.log_offset_max == 400
+    again.close()
+
+
+def test_a_sync_that_was_taken_is_for_what_was_filed_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may run in another thread, so it touches nothing of what waits."""
+    syncs = CountedSyncs(monkeypatch)
+    index = filled(tmp_path, 5)
+    index.mark()
+    sync = index.take_sync()
+    index.put("T", "later", None, 900, T0 + 9000)
+    assert sync() == T0 + 4000
+    assert len(syncs.names) == 1
+    assert index._waiting_offsets == [900]
+    index.close()

@@ -14,11 +14,12 @@ import pytest
 from roketto.protocol.batch import BatchItem, encode_batch
 from roketto.protocol.errors import IllegalNameError
 from roketto.protocol.hosts import encode_host
+from roketto.protocol.names import SCHEDULE_TOPIC
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record, decode_records
 from roketto.protocol.sysflags import TRANSACTION_PREPARED
 from roketto.store.commitlog import CommitLog
-from roketto.store.consumequeue import Boundary
+from roketto.store.consumequeue import Boundary, QueueMismatchError
 from roketto.store.disk import Usage
 from roketto.store.dispatch import Arrival
 from roketto.store.errors import CorruptStoreError, DiskFullError, StoreError, StoreLockedError
@@ -521,6 +522,7 @@ def test_a_sync_of_queues_that_fails_turns_the_store_read_only(kind: str) -> Non
     queues = 100 if kind == "sync_file_system" else 2
     for number in range(queues):
         rig.store.append(message(number, queue_id=number))
+    rig.store.query("T", "U0", 1, 0, 1)  # the index makes its file
     disk = files._crash_disk
     fail = OSError(errno.EIO, "planted")
 
@@ -547,6 +549,7 @@ def test_a_stop_whose_last_sync_fails_is_not_a_clean_one() -> None:
     rig.store = rig.make(files)
     rig.store.open(1)
     rig.store.append(message(0))
+    rig.store.query("T", "U0", 1, 0, 1)  # the index makes its file
 
     def refuse(descriptor: int) -> None:
         raise OSError(errno.EIO, "planted")
@@ -587,30 +590,79 @@ class StubbornFiles(Files):
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, SYNC], ids=["async", "sync"])
+@pytest.mark.parametrize("is_many", [False, True])
 def test_an_error_of_the_index_holds_messages_back_and_loses_none(
-    tmp_path: Path, settings: StoreSettings
+    tmp_path: Path, settings: StoreSettings, is_many: bool
 ) -> None:
-    """The batch is in the log: it is not refused, others are, and a tick makes all well again."""
+    """The batch is in the log: it is not refused, others are, and a tick makes all well again.
+
+    Keys that cannot be filed are noticed by a tick, or when too many of them wait.
+    """
     files = StubbornFiles("index")
     rig = Rig(tmp_path, settings)
     rig.store = rig.make(files)
     rig.store.open(1)
+    assert rig.store._index is not None
+    rig.store._index._waiting_max = 3 if is_many else 1_000
     batch = message(0)
     batch.body = encode_batch([BatchItem(b"b%d" % n, batch.properties_raw) for n in range(3)])
-    result = rig.store.append_batch(batch)
-    if settings.is_flush_sync:
-        rig.wait()
-        rig.store.advance()
+    for _ in range(2 if is_many else 1):
+        result = rig.store.append_batch(batch)
+        if settings.is_flush_sync:
+            rig.wait()
+            rig.store.advance()
+    if not is_many:
+        rig.store.tick()
     with pytest.raises(PutRefusedError, match=r"queues and the index of .* cannot be written"):
         rig.store.append(message(1))
+    assert files.refused == 1
     rig.store.tick()
-    assert files.refused == 2
+    assert files.refused > 1
     files.names_refused = ()
     rig.store.tick()
-    assert bodies(rig.store) == [b"b0", b"b1", b"b2"]
-    assert len(rig.store.query("T", "U0", 32, 0, 1 << 60)) == 3
+    assert bodies(rig.store) == [b"b0", b"b1", b"b2"] * (2 if is_many else 1)
+    assert len(rig.store.query("T", "U0", 32, 0, 1 << 60)) == (6 if is_many else 3)
     assert rig.store.append(message(2)).queue_offset == result.queue_offset + 3
     rig.store.close()
+
+
+def test_a_stop_with_keys_that_cannot_be_filed_is_not_a_clean_one(tmp_path: Path) -> None:
+    """The next start reads them from the log."""
+    files = StubbornFiles("index")
+    rig = Rig(tmp_path)
+    rig.store = rig.make(files)
+    rig.store.open(1)
+    rig.store.append(message(0))
+    rig.store.close()
+    assert files.refused == 2  # once more when it gives its files back
+    assert (tmp_path / "abort").exists()
+    rig.store = rig.make()
+    assert rig.store.open(2).records == 1
+    assert len(rig.store.query("T", "U0", 32, 0, 1 << 60)) == 1
+    rig.store.close()
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_an_error_that_is_not_the_disks_costs_no_place_in_the_queue(
+    tmp_path: Path, is_batch: bool
+) -> None:
+    """The log has the message, whatever went wrong then: no other message may have its number."""
+
+    def fail(level: int) -> int:
+        raise ValueError("planted")
+
+    store = Store(tmp_path, SETTINGS, delay_of_level=fail)
+    store.open(1)
+    store.append(Record(SCHEDULE_TOPIC, b"first"))
+    delay = encode_properties({"DELAY": "1"})
+    failing = Record(SCHEDULE_TOPIC, b"second", delay)
+    if is_batch:
+        failing.body = encode_batch([BatchItem(b"b%d" % n, delay) for n in range(3)])
+    with pytest.raises(ValueError, match="planted"):
+        (store.append_batch if is_batch else store.append)(failing)
+    with pytest.raises(QueueMismatchError, match=f"offset {4 if is_batch else 2} of this queue"):
+        store.append(Record(SCHEDULE_TOPIC, b"third"))
+    store.close()
 
 
 def test_a_stop_that_fails_gives_everything_back(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

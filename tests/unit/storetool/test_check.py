@@ -431,8 +431,7 @@ def test_a_queue_that_began_anew_is_a_note(made: Made) -> None:
     """Its topic was deleted and made again: the old messages have no place in it."""
     store = Store(made.root, SETTINGS, clock_ms=Clock())
     store.open(1)
-    store._queues.delete_topic("Other")
-    store._next_offsets.pop(("Other", 0))
+    store.delete_topic("Other")
     for number in range(3):
         store.append(stores.message(2_000 + number, "Other"))
     store.close()

@@ -1,0 +1,186 @@
+"""The hashes that messages are filed under, of many messages at once.
+
+Java files a message under the hash of ``topic#key`` for its unique key and each of its keys, which
+are separated by blanks. Both stand in its property string (drawn in protocol/properties.py)::
+
+    UNIQ_KEY 01 value 02 ... KEYS 01 value 02 ...
+
+Here the strings of a thousand messages are joined, each behind an 02, and looked at with a few
+numpy operations, which costs a tenth of looking at one after the other. With S the running sum of
+``unit[i] / 31^i`` modulo 2^32, the hash of the units from s to e is ``(S[e] - S[s]) * 31^(e-1)``:
+31 is odd, so it has an inverse.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from roketto.protocol.javahash import java_hash
+from roketto.protocol.utf8 import decode_utf8
+
+PROPERTIES_BYTES_MAX: Final = 1 << 18
+"""What is looked at together: the longest property string has an eighth of it."""
+
+Longs = npt.NDArray[np.int64]
+_Units = npt.NDArray[np.uint32]
+
+_INVERSE_OF_31: Final = pow(31, -1, 1 << 32)
+_SIZE: Final = PROPERTIES_BYTES_MAX + 16
+_POWERS: Final[_Units] = np.full(_SIZE, 31, np.uint32)
+_POWERS[0] = 1
+np.cumprod(_POWERS, dtype=np.uint32, out=_POWERS)
+_INVERSES: Final[_Units] = np.full(_SIZE, _INVERSE_OF_31, np.uint32)
+_INVERSES[0] = 1
+np.cumprod(_INVERSES, dtype=np.uint32, out=_INVERSES)
+
+_END: Final = 0x02
+_BLANK: Final = 0x20
+_NAME_END: Final = 0x01
+_ASCII_END: Final = 0x80
+_UNIQUE: Final = np.uint64(int.from_bytes(b"UNIQ_KEY", "little"))
+_UNIQUE_BYTES: Final = 9
+_KEYS: Final = np.uint64(int.from_bytes(b"KEYS\x01", "little"))
+_KEYS_MASK: Final = np.uint64((1 << 40) - 1)
+_KEYS_BYTES: Final = 5
+_INT_MASK: Final = 0x7FFF_FFFF
+_UINT_MASK: Final = 0xFFFF_FFFF
+_TOPICS_MAX: Final = 65_536
+"""Hashes of topics that are remembered; forgotten together when there are more."""
+_CHARS_MAX: Final = 40
+"""A key up to here is hashed without cutting the value to 32 bits at each character, which is
+faster as long as the value stays small."""
+
+
+class KeyHashes:
+    """Java's hashes of keys, without their signs.
+
+    hashes = KeyHashes()
+    hashes.one("T", "k1")
+    numbers, found = hashes.many(["T", "U"], [b"UNIQ_KEY\\x01u\\x02KEYS\\x01a b\\x02", b""])
+    # numbers: 0, 0, 0: which message each of the three hashes belongs to
+    """
+
+    __slots__ = ("_topics",)
+
+    def __init__(self) -> None:
+        self._topics: dict[str, int] = {}
+
+    def one(self, topic: str, key: str) -> int:
+        """The hash of one key."""
+        if len(key) > _CHARS_MAX or not key.isascii():
+            return _unsigned(java_hash(f"{topic}#{key}"))
+        value = self._of_topics((topic,))[0]
+        for unit in key.encode():
+            value = 31 * value + unit
+        return _unsigned(value)
+
+    def many(self, topics: Sequence[str], properties: Sequence[bytes]) -> tuple[Longs, Longs]:
+        """The hashes of all keys of these messages, and of each the number of its message.
+
+        In the order in which Java files them: message by message, its unique key first. All
+        property strings together must be within PROPERTIES_BYTES_MAX.
+        """
+        lengths = np.fromiter(map(len, properties), np.int64, len(properties))
+        text = b"\x02".join([b"", *properties, bytes(8)])
+        # Where a message begins, without the 02 before it.
+        begins = np.empty(len(properties) + 1, np.int64)
+        begins[0] = 1
+        np.cumsum(lengths + 1, out=begins[1:])
+        begins[1:] += 1
+        numbers, starts, stops = _find_keys(text, begins)
+        if not numbers.size:
+            return numbers, numbers
+        units = np.frombuffer(text, np.uint8)
+        sums = np.multiply(units, _INVERSES[: units.size], dtype=np.uint32)
+        np.cumsum(sums, dtype=np.uint32, out=sums)
+        heads = np.fromiter(self._of_topics(topics), np.uint32, len(topics))
+        hashes = (sums[stops - 1] - sums[starts - 1]) * _POWERS[stops - 1]
+        hashes += heads[numbers] * _POWERS[stops - starts]
+        if not text.isascii():
+            _correct(hashes, text, topics, numbers, starts, stops)
+        return numbers, np.abs(hashes.view(np.int32)).astype(np.int64) & _INT_MASK
+
+    def _of_topics(self, topics: Sequence[str]) -> list[int]:
+        """Of each topic, the hash of it and the ``#`` behind it."""
+        known = self._topics
+        try:
+            return [known[topic] for topic in topics]
+        except KeyError:
+            if len(known) + len(topics) > _TOPICS_MAX:
+                known.clear()
+            for topic in topics:
+                known[topic] = java_hash(f"{topic}#") & _UINT_MASK
+            return [known[topic] for topic in topics]
+
+
+def _find_keys(text: bytes, begins: Longs) -> tuple[Longs, Longs, Longs]:
+    """Number of its message, start and stop of every key, in Java's order.
+
+    ``begins`` says where each message begins in the text, and where the last one has ended.
+    """
+    units = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(units == _END)
+    items = ends[:-1] + 1
+    # Eight bytes from each place on, as one number.
+    words = np.ndarray((len(text) - 7,), np.dtype("<u8"), text, 0, (1,))[items]
+    is_unique = (words == _UNIQUE) & (units[items + (_UNIQUE_BYTES - 1)] == _NAME_END)
+    is_keys = words & _KEYS_MASK == _KEYS
+    unique = _last_of_each(items, ends, is_unique, _UNIQUE_BYTES, begins)
+    keys = _split(units, *_last_of_each(items, ends, is_keys, _KEYS_BYTES, begins))
+    numbers = np.concatenate((unique[0], keys[0]))
+    order = np.concatenate((unique[0] * 2, keys[0] * 2 + 1)).argsort(kind="stable")
+    starts = np.concatenate((unique[1], keys[1]))[order]
+    return numbers[order], starts, np.concatenate((unique[2], keys[2]))[order]
+
+
+def _last_of_each(
+    items: Longs, ends: Longs, is_wanted: npt.NDArray[np.bool_], name_bytes: int, begins: Longs
+) -> tuple[Longs, Longs, Longs]:
+    """Message, start and stop of wanted values; of several in one message the last with a text."""
+    places = np.flatnonzero(is_wanted)
+    starts = items[places] + name_bytes
+    stops = ends[places + 1]
+    numbers = begins.searchsorted(starts, "right") - 1
+    keep = stops > starts
+    if not keep.all():
+        numbers, starts, stops = numbers[keep], starts[keep], stops[keep]
+    is_last = np.ones(numbers.size, np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=is_last[:-1])
+    if is_last.all():
+        return numbers, starts, stops
+    return numbers[is_last], starts[is_last], stops[is_last]
+
+
+def _split(
+    units: npt.NDArray[np.uint8], numbers: Longs, starts: Longs, stops: Longs
+) -> tuple[Longs, Longs, Longs]:
+    """The same for each of the keys that blanks separate; between two blanks there is none."""
+    blanks = np.flatnonzero(units == _BLANK)
+    if not blanks.size or not starts.size:
+        return numbers, starts, stops
+    places = starts.searchsorted(blanks, "right") - 1
+    blanks = blanks[(places >= 0) & (blanks < stops[places])]
+    parts = np.sort(np.concatenate((starts, blanks + 1)))
+    ends = np.sort(np.concatenate((stops, blanks)))
+    keep = ends > parts
+    parts, ends = parts[keep], ends[keep]
+    return numbers[starts.searchsorted(parts, "right") - 1], parts, ends
+
+
+def _correct(
+    hashes: _Units, text: bytes, topics: Sequence[str], numbers: Longs, starts: Longs, stops: Longs
+) -> None:
+    """Hash the keys that are not ASCII one by one: Java counts UTF-16 units, not bytes."""
+    others = np.flatnonzero(np.frombuffer(text, np.uint8) >= _ASCII_END)
+    is_other = others.searchsorted(stops) > others.searchsorted(starts)
+    for place in np.flatnonzero(is_other).tolist():
+        key = decode_utf8(text[starts[place] : stops[place]])
+        hashes[place] = java_hash(f"{topics[numbers[place]]}#{key}") & _UINT_MASK
+
+
+def _unsigned(value: int) -> int:
+    """Java's Math.abs of the low 32 bits as a signed number; 0 for the one without a positive."""
+    value &= _UINT_MASK
+    return value if value <= _INT_MASK else (_UINT_MASK + 1 - value) & _INT_MASK
