@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from fault.broker.site import LARGE
-from fault.broker_hostile.watched import no_bug
+from fault.broker_hostile.watched import STALLED, no_bug
 from interop.peer.ports import lease_ports
 from interop.peer.servers import BROKER_PORTS
 from roketto.store.files import Files
@@ -44,6 +44,16 @@ class Target:
         self._noted_before = notes.stat().st_size
         self._tree_before = self._tree()
         assert self._noted_before, "it has opened its store, and nothing was noted"
+
+    @contextmanager
+    def stalled_disk(self) -> Iterator[None]:
+        """Let no sync end while the block runs; of a broker with ``stall_the_disk`` only."""
+        flag = self.config_file.with_name(STALLED)
+        flag.touch()
+        try:
+            yield
+        finally:
+            flag.unlink()
 
     @property
     def address(self) -> str:

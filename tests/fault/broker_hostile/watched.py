@@ -2,20 +2,24 @@
 
     python -m fault.broker_hostile.watched NOTES BUG broker -c broker.conf
 
-BUG is one that is planted, so that a watch can be seen to work, or ``no_bug``. Whatever follows is
-what ``roketto`` takes. The interpreter itself reports these events, so that nothing that is done in
-Python passes by.
+BUG is one that is planted, so that a watch can be seen to work or a disk to hang, or ``no_bug``.
+Whatever follows is what ``roketto`` takes. The interpreter itself reports these events, so that
+nothing that is done in Python passes by.
 """
 
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from roketto.__main__ import main
 from roketto.options import Config, Value, fields_of, parse_value
 from roketto.protocol import names
+
+STALLED: Final = "stalled"
 
 EVENTS: Final = frozenset(
     {
@@ -69,8 +73,23 @@ def trust_operators() -> None:
     put(Config, "check_update", check_nothing)
 
 
+def stall_the_disk() -> None:
+    """No bug: no sync of a file ends while a file of the name STALLED stands beside the notes."""
+    from roketto.store.disk import Disk
+
+    sync_mapped = Disk.sync_mapped
+    stalled = Path(sys.argv[1]).with_name(STALLED)
+
+    def sync_when_it_moves(disk: Disk, descriptor: int, view: memoryview) -> None:
+        while stalled.exists():
+            time.sleep(0.01)
+        sync_mapped(disk, descriptor, view)
+
+    put(Disk, "sync_mapped", sync_when_it_moves)
+
+
 BUGS: Final[dict[str, Callable[[], None]]] = {
-    bug.__name__: bug for bug in (no_bug, trust_names, trust_operators)
+    bug.__name__: bug for bug in (no_bug, trust_names, trust_operators, stall_the_disk)
 }
 
 
