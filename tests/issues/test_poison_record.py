@@ -5,9 +5,12 @@ layout that they do not describe. Recovery ends at it, after a kill and after a 
 """
 
 import struct
+from pathlib import Path
 
 import pytest
 
+from fault.broker.site import SMALL, Site
+from fault.broker.wire import Queue, ask, connected, read_queue, send_request
 from fault.small_store import SmallStore, segment_path
 from roketto.protocol.hosts import encode_host
 from roketto.protocol.record import Record
@@ -68,3 +71,26 @@ def test_a_poisoned_store_of_java_opens_with_all_its_messages(bits: int) -> None
     assert [offset for offset, _, _ in after._read("T", 0)] == [0, 1, 2, 3, 4]
     assert after.store.record_at(at).properties == {"TAGS": "t"}
     after.close()
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "stopped"])
+async def test_a_lying_send_costs_a_broker_nothing(tmp_path: Path, is_killed: bool) -> None:
+    """Over the wire, as a stranger would do it: the next start has every message of every topic."""
+    queues = (Queue("T", 0), Queue("Other", 0))
+    with Site(tmp_path, SMALL) as site:
+        async with connected(site.start().address) as connection:
+            for number, bits in enumerate((0, 0x10, 0, 0x20, 0, 0x30, 0)):
+                for queue in queues:
+                    request = send_request(queue, b"%d" % number, {}, sys_flag=bits)
+                    assert (await ask(connection, request)).code == 0
+        if is_killed:
+            site.kill()
+        else:
+            site.stop()
+        async with connected(site.start().address) as connection:
+            for queue in queues:
+                records = await read_queue(connection, queue)
+                assert [bytes(record.body) for record in records] == [b"%d" % n for n in range(7)]
+                assert not any(record.sys_flag & 0x30 for record in records)
+        assert site.log.count("cut_bytes=0") == 2
+        site.stop()

@@ -172,6 +172,11 @@ class Broker:
         context.durability.attach(asyncio.get_running_loop())
         recovered = context.store.open(os.getpid())
         log.info("the store %s is open: %s", context.store.root, recovered)
+        if recovered.cut_bytes:
+            log.warning(
+                "%d bytes behind offset %d of the log were no whole records and have been cut off",
+                recovered.cut_bytes, recovered.end,
+            )  # fmt: skip
         context.topics.create_system_topics()
         self._adopt_topics(context)
         context.groups.create_fixed_groups()
