@@ -185,7 +185,7 @@ class _Inputs:
         ]
         try:
             adds = starmap(index.add_run, runs) if runs else starmap(index.add, messages)
-            return _seconds(chain(adds, map(Index.flush, (index,))))
+            return _seconds(chain(adds, starmap(index.flush, [()])))
         finally:
             index.close()
 
