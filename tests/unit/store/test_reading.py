@@ -143,6 +143,7 @@ def test_one_read_is_bounded_by_bytes_and_by_count(rig: Rig) -> None:
         rig.append(body=bytes(300))
     limits = TransferLimits(memory_bytes=1_000, memory_count=5, disk_bytes=500, disk_count=3)
     assert offsets_of(rig.get(0, limits=limits)) == [0, 1]
+    assert offsets_of(rig.get(0, 5, limits=TransferLimits(memory_bytes=1_000))) == [0, 1]
     roomy = TransferLimits(memory_bytes=1 << 20, memory_count=5)
     assert offsets_of(rig.get(0, limits=roomy)) == [0, 1, 2, 3, 4]
     assert offsets_of(rig.get(0, 3, limits=roomy)) == [0, 1, 2]
