@@ -3,9 +3,9 @@
 Nor can two brokers have one store: the second is refused, and the first goes on.
 """
 
+import resource
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -24,8 +24,8 @@ QUEUES: Final = tuple(Queue("T", number) for number in range(4))
 TRIES: Final = 3
 END_S: Final = 10.0
 """Who has not ended by then hangs."""
-QUICK_S: Final = 2.0
-"""What the quickest of the tries may take: the others may have had to wait for a processor."""
+WORK_S: Final = 2.0
+"""Processor time that it may take to find out: on an idle machine that is all the time it takes."""
 
 
 def files_of(root: Path) -> dict[str, bytes]:
@@ -40,17 +40,17 @@ def files_of(root: Path) -> dict[str, bytes]:
 def refused(
     site: Site, port: int, config: dict[str, str], end_s: float = END_S
 ) -> tuple[str, float]:
-    """Start another broker with the store of ``site``; what it says, and how long it took."""
+    """Start another broker with the store of ``site``; what it says, and its work."""
     folder = site.folder / "other"
     folder.mkdir(exist_ok=True)
     said = folder / f"broker-{port}.log"
     said.unlink(missing_ok=True)
     settings = broker_settings(site.folder, port, {**site.config, **config})
-    started_s = time.monotonic()
+    before_s = children_s()
     starting = spawn(folder, "broker", ["--log-level", "ERROR"], settings, site.program)
     try:
         status = starting.popen.wait(end_s)
-        taken_s = time.monotonic() - started_s
+        taken_s = children_s() - before_s
     finally:
         starting.popen.kill()
         starting.popen.wait(END_S)
@@ -60,6 +60,12 @@ def refused(
     assert len(lines) == 1, lines
     assert lines[0].startswith("mqbroker: "), lines
     return lines[0], taken_s
+
+
+def children_s() -> float:
+    """Processor time of all processes that this one has started and seen end."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @contextmanager
@@ -100,8 +106,8 @@ async def test_a_start_that_fails_says_why_and_damages_nothing(tmp_path: Path, c
             reads = [await found_in(connection, queue) for queue in QUEUES]
         site.stop()
     check(producers.evidence, reads, faults={cause: TRIES}).raise_if_bad()
-    assert min(taken) < QUICK_S, taken
-    print(f"{cause}: {line}\nended in {min(taken):.2f} s, at worst {max(taken):.2f} s")
+    assert max(taken) < WORK_S, taken
+    print(f"{cause}: {line}\n{max(taken):.2f} s of processor time at most")
 
 
 async def run_second_broker(site: Site, end_s: float = END_S) -> Producers:
