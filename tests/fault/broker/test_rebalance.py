@@ -28,7 +28,8 @@ GROUP: Final = "G"
 TOPIC: Final = tuple(Queue("T", number) for number in range(8))
 RETRY: Final = Queue(retry_topic(GROUP), 0)
 MEMBERS_MAX: Final = 5
-PATIENCE_S: Final = 30.0
+PATIENCE_S: Final = 90.0
+"""A member that crashed, and came back for other queues, leaves locks behind for a minute."""
 
 
 class Group:
@@ -59,7 +60,7 @@ class Group:
             else:
                 await member.crash()
                 if self._is_ordered:
-                    # Its locks hold for a minute; only who comes back as the same goes on at once.
+                    # Its locks hold for a minute; who comes back as the same has them at once.
                     await self._join(member.client_id)
         self.changes[kind] += 1
 
