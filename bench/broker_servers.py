@@ -11,7 +11,7 @@ from typing import Final
 
 from broker_frames import create_topic, heartbeat, max_offset
 from interop.peer import PLAIN, Peer
-from load import call, process_cpu_s
+from load import ConnectionEndedError, call, process_cpu_s
 from roketto.protocol.command import Command, encode_command
 from roketto.protocol.headers.base import decode_header
 from roketto.protocol.headers.offsets import GetMaxOffsetResponse
@@ -68,12 +68,23 @@ class Server:
         """One request over a connection that stays open until `close`, or until nobody asks."""
         now_s = time.monotonic()
         if self._connection is None or now_s - self._asked_s > _IDLE_S:
-            self.close()
-            host, _, port = self.address.rpartition(":")
-            self._connection = socket.create_connection((host, int(port)), timeout=30)
+            self._connect()
         self._asked_s = now_s
-        answer, _ = call(self._connection, encode_command(request))
-        return answer
+        try:
+            return self._call(request)
+        except ConnectionEndedError:
+            # Brokers close the connection of a consumer that sent no heartbeat for two minutes.
+            self._connect()
+            return self._call(request)
+
+    def _connect(self) -> None:
+        self.close()
+        host, _, port = self.address.rpartition(":")
+        self._connection = socket.create_connection((host, int(port)), timeout=30)
+
+    def _call(self, request: Command) -> Command:
+        assert self._connection is not None
+        return call(self._connection, encode_command(request))[0]
 
     def close(self) -> None:
         if self._connection is not None:

@@ -43,6 +43,10 @@ class LoadError(Exception):
     """The server did not do what the load needs, or the generator cannot be built."""
 
 
+class ConnectionEndedError(LoadError):
+    """The server has closed the connection on which it was asked."""
+
+
 @cache
 def _generator() -> Path:
     """Compile load.c once per run."""
@@ -110,7 +114,7 @@ def call(connection: socket.socket, frame: bytes) -> tuple[Command, int]:
         while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4]):
             got = connection.recv(_READ_BYTES)
             if not got:
-                raise LoadError("the server closed the connection")
+                raise ConnectionEndedError("the server closed the connection")
             data += got
         end = 4 + int.from_bytes(data[:4])
         answer = decode_command(memoryview(data)[4:end])
