@@ -40,20 +40,20 @@ class SendLane:
         self._is_open: bool = context.config.flush_disk_type != "SYNC_FLUSH"
         self._region: str = _escaped(context.config.region_id)
 
-    def answer(self, connection: Connection, frame: memoryview) -> bytes | None:
-        """The whole frame of the answer, empty for one-way; None to have the frame decoded."""
+    def answer(self, connection: Connection, frame: memoryview) -> bool:
+        """Store and answer a plain send; False, and nothing done, if the frame is not one."""
         if not self._is_open or frame[_HEADER_AT:_START_END] != SEND_V2_START:
-            return None
+            return False
         body_at: int = _HEADER_AT + _MARK.unpack_from(frame)[0]
         if body_at > len(frame):  # also where the header is not JSON: that is the top byte
-            return None
+            return False
         header = decode_send_v2(frame[_HEADER_AT:body_at])
         if header is None or header.code != _SEND_V2 or header.flag & ~ONE_WAY_FLAG:
-            return None
+            return False
         fields = header.extFields
         queue: str = fields.e
         if fields.j != "0" or fields.m != "false" or fields.l is not None:
-            return None
+            return False
         context = self._context
         try:
             where, unique_key = store_plain(
@@ -61,12 +61,12 @@ class SendLane:
                 fields.i, frame[body_at:],
             )  # fmt: skip
         except (RequestError, StoreError):
-            return None  # nothing was stored: the ordinary way will be refused, too, and say why
+            return False  # nothing was stored: the ordinary way will be refused, too, and say why
         if where is None:
-            return None
+            return False
         context.stats.note_request(_SEND_V2)
         if header.flag:
-            return b""
+            return True
         sending = context.sending
         text = _ANSWER % (
             sending.id_prefix, where.log_offset, queue, where.queue_offset,
@@ -74,7 +74,8 @@ class SendLane:
             self._region, sending.trace, header.opaque,
         )  # fmt: skip
         data = text.encode()
-        return _PREFIX.pack(len(data) + _HEADER_AT, len(data)) + data
+        connection.put(_PREFIX.pack(len(data) + _HEADER_AT, len(data)) + data)
+        return True
 
 
 def _escaped(text: str) -> str:

@@ -42,9 +42,9 @@ log = logging.getLogger(__name__)
 
 Reply: TypeAlias = Command | Coroutine[Any, Any, Command | None] | None
 Handler: TypeAlias = "Callable[[Connection, Command], Reply]"
-Lane: TypeAlias = "Callable[[Connection, memoryview], bytes | None]"
-"""A quick way for some requests: from a frame to that of its answer, empty if there is none; None
-to have the frame decoded and handled."""
+Lane: TypeAlias = "Callable[[Connection, memoryview], bool]"
+"""A quick way for some requests, from a frame to that of its answer (``Connection.put``); False to
+have the frame decoded and handled."""
 
 _FLUSH_BYTES = 256 * 1024
 """Answers of one read go out together, but not more than this is held back for it."""
@@ -341,16 +341,17 @@ class Connection:
             whole = whole_frame(frame)
             known = memo.recall(whole)
             if known is not None:
-                self._put(known, b"")
+                self.put(known)
                 return
         lane = self.lane
         load = self._load
-        if lane is not None and load.in_flight < load.in_flight_max and not self.waited_s:
-            answered = lane(self, frame)
-            if answered is not None:
-                if answered:
-                    self._put(answered, b"")
-                return
+        if (
+            lane is not None
+            and load.in_flight < load.in_flight_max
+            and not self.waited_s
+            and lane(self, frame)
+        ):
+            return
         try:
             command = decode_command(frame)
         except ProtocolError as error:
@@ -421,13 +422,14 @@ class Connection:
 
     def _queue(self, command: Command) -> None:
         if not command.views:
-            self._put(encode_head(command), command.body)
+            self.put(encode_head(command), command.body)
             return
-        self._put(encode_head(command), command.views[0])
+        self.put(encode_head(command), command.views[0])
         for view in command.views[1:]:
-            self._put(view, b"")
+            self.put(view)
 
-    def _put(self, head: Body, body: Body) -> None:
+    def put(self, head: Body, body: Body = b"") -> None:
+        """Let an answer, as its frame or in two pieces, go out with the others of this read."""
         self._out.append(head)
         self._out_bytes += len(head)
         if body:

@@ -20,6 +20,8 @@ class FakeConnection:
         self.waited_s = 0.0
         self.waiting = 0
         self.replies: list[tuple[Command, Command]] = []
+        self.written = b""
+        """What was put for the wire, in pieces or not."""
         self.close_callbacks: list[Callable[[Connection], None]] = []
 
     @property
@@ -29,6 +31,14 @@ class FakeConnection:
 
     def add_close_callback(self, callback: Callable[[Connection], None]) -> None:
         self.close_callbacks.append(callback)
+
+    def put(self, head: bytes | memoryview, body: bytes | memoryview = b"") -> None:
+        self.written += bytes(head) + bytes(body)
+
+    def take_written(self) -> bytes:
+        """What was put since it was last asked for."""
+        written, self.written = self.written, b""
+        return written
 
     def reply(self, request: Command, answer: Command) -> None:
         if not self.closed:

@@ -82,8 +82,8 @@ def test_both_ways_store_and_answer_the_same(rig: SendRig, change: dict[str, str
     queue_id = int({**FIELDS, **change}["e"])
     told = ordinary(rig, frame)
     expected = last_record(rig, queue_id)
-    quick = SendLane(rig.context).answer(rig.connection.as_connection, frame)
-    assert quick is not None
+    assert SendLane(rig.context).answer(rig.connection.as_connection, frame)
+    quick = rig.connection.take_written()
     found = last_record(rig, queue_id)
     assert facts(found) == facts(expected)
     assert found.queue_offset == expected.queue_offset + 1
@@ -97,22 +97,19 @@ def test_both_ways_store_and_answer_the_same(rig: SendRig, change: dict[str, str
 
 
 def test_one_way_sends_are_stored_and_not_answered(rig: SendRig) -> None:
-    """An empty answer: handled, and nothing to write."""
-    assert (
-        SendLane(rig.context).answer(rig.connection.as_connection, frame_of(dict(FIELDS), flag=2))
-        == b""
-    )
+    """Handled, and nothing to write."""
+    frame = frame_of(dict(FIELDS), flag=2)
+    assert SendLane(rig.context).answer(rig.connection.as_connection, frame)
+    assert rig.connection.written == b""
     assert bytes(last_record(rig).body) == b"hello"
     assert rig.context.stats.requests[310] == 1
 
 
 def test_an_opaque_may_be_any_number(rig: SendRig) -> None:
     """It is the client's, and comes back as it was."""
-    quick = SendLane(rig.context).answer(
-        rig.connection.as_connection, frame_of(dict(FIELDS), opaque=-(2**31))
-    )
-    assert quick is not None
-    assert decode_command(memoryview(quick)[4:]).opaque == -(2**31)
+    frame = frame_of(dict(FIELDS), opaque=-(2**31))
+    assert SendLane(rig.context).answer(rig.connection.as_connection, frame)
+    assert decode_command(memoryview(rig.connection.written)[4:]).opaque == -(2**31)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +126,7 @@ def test_an_opaque_may_be_any_number(rig: SendRig) -> None:
 def test_what_is_not_plain_is_left_alone(rig: SendRig, change: dict[str, object]) -> None:
     """Nothing is stored, nothing is counted, and the ordinary way decides."""
     frame = frame_of({**FIELDS, **change})
-    assert SendLane(rig.context).answer(rig.connection.as_connection, frame) is None
+    assert not SendLane(rig.context).answer(rig.connection.as_connection, frame)
     assert rig.store.queue("T", 1) is None
     assert rig.context.stats.requests[310] == 0
 
@@ -150,9 +147,8 @@ def test_frames_of_another_kind_are_left_alone(rig: SendRig) -> None:
         memoryview(b"\0\0\0\0"),
         lying,
     ]
-    assert [lane.answer(rig.connection.as_connection, frame) for frame in others] == [None] * len(
-        others
-    )
+    assert not any(lane.answer(rig.connection.as_connection, frame) for frame in others)
+    assert rig.connection.written == b""
     assert rig.store.queue("T", 1) is None
 
 
@@ -160,7 +156,7 @@ def test_a_refusing_store_is_asked_again_by_the_ordinary_way(rig: SendRig) -> No
     """The lane says nothing; whoever handles the command gives the reason."""
     rig.store.gate.hold("the disk is 96 % full")
     frame = frame_of(dict(FIELDS))
-    assert SendLane(rig.context).answer(rig.connection.as_connection, frame) is None
+    assert not SendLane(rig.context).answer(rig.connection.as_connection, frame)
     with pytest.raises(PutRefusedError, match="96 % full") as refused:
         ordinary(rig, frame)
     assert refused.value.status is PutStatus.SERVICE_NOT_AVAILABLE
@@ -171,7 +167,6 @@ def test_under_sync_flush_the_lane_is_closed(tmp_path: Path) -> None:
     rig = SendRig(tmp_path / "store", is_sync=True)
     rig.config.flush_disk_type = "SYNC_FLUSH"
     rig.context.topics.target("T", "TBW102", 4, False)
-    assert (
-        SendLane(rig.context).answer(rig.connection.as_connection, frame_of(dict(FIELDS))) is None
-    )
+    frame = frame_of(dict(FIELDS))
+    assert not SendLane(rig.context).answer(rig.connection.as_connection, frame)
     rig.close()
