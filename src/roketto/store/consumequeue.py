@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 
 from roketto.store.errors import CorruptStoreError, DiskFullError, FileSizeError
 from roketto.store.files import Files
+from roketto.store.ledger import AHEAD_BYTES_MAX, Ledger
 
 UNIT_BYTES: Final = 20
 FILE_BYTES: Final = 300_000 * UNIT_BYTES
@@ -81,20 +82,6 @@ class QueueMismatchError(CorruptStoreError):
         self.queue_offset_max = queue_offset_max
 
 
-class Ledger:
-    """What a table of queues has to do: each queue enters itself.
-
-    ``dirty`` are the queues with units in memory. ``unsynced`` are those whose files have changed
-    since they were last synced, and from which byte of the queue on.
-    """
-
-    __slots__ = ("dirty", "unsynced")
-
-    def __init__(self) -> None:
-        self.dirty: dict[ConsumeQueue, None] = {}
-        self.unsynced: dict[ConsumeQueue, int] = {}
-
-
 class ConsumeQueue:
     """The units of one queue. The table of all queues makes, flushes and syncs it.
 
@@ -107,22 +94,10 @@ class ConsumeQueue:
     """
 
     __slots__ = (
-        "_created",
-        "_file_bytes",
-        "_files",
-        "_first",
-        "_has_rest",
-        "_has_strays",
-        "_ledger",
-        "_name",
-        "_parent",
-        "_tail",
-        "_written",
-        "log_offset_max",
-        "queue_offset_max",
-        "queue_offset_min",
-        "rebuild_from",
-    )
+        "_created", "_file_bytes", "_files", "_first", "_has_rest", "_has_strays", "_ledger",
+        "_name", "_parent", "_tail", "_written", "log_offset_max", "queue_offset_max",
+        "queue_offset_min", "rebuild_from",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -151,6 +126,7 @@ class ConsumeQueue:
 
     def _forget(self, position: int) -> None:
         """No units and no files; the next unit is the one at ``position``."""
+        self._ledger.forget(self)
         # Bytes of the queue: its files cover [first, created), of which [.., written) is in use;
         # the tail follows at written.
         start = position - position % self._file_bytes
@@ -292,7 +268,24 @@ class ConsumeQueue:
         stop = min(queue_offset + count, self.queue_offset_max)
         if not self.queue_offset_min <= queue_offset < stop:
             return b""
-        return self._read(queue_offset * UNIT_BYTES, stop * UNIT_BYTES)
+        position = queue_offset * UNIT_BYTES
+        size = stop * UNIT_BYTES - position
+        if position >= self._written:
+            at = position - self._written
+            return bytes(self._tail[at : at + size])
+        return self._ledger.recall(self, position, size) or self._read_ahead(position, size)
+
+    def _read_ahead(self, position: int, size: int) -> bytes:
+        """Read, and keep what follows in the same file: most readers go on where they were."""
+        inside = position % self._file_bytes
+        room = min(self._written, position - inside + self._file_bytes) - position
+        ahead = min(16 * size, AHEAD_BYTES_MAX, room)
+        if size < ahead:
+            raw = self._files.read_at(self._path(position - inside), inside, ahead)
+            if len(raw) > size:
+                self._ledger.keep(self, position, raw)
+                return raw[:size]
+        return self._read(position, position + size)
 
     def unit(self, queue_offset: int) -> Unit | None:
         """The unit at an offset, None outside the queue."""
@@ -516,6 +509,7 @@ class ConsumeQueue:
 
     def _end_at(self, position: int) -> None:
         """Let the queue end at a position inside its files."""
+        self._ledger.forget(self)
         self._tail = _NO_UNITS
         self._written = position
         self._created = position + -position % self._file_bytes

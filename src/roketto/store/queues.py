@@ -12,8 +12,9 @@ from typing import Final
 
 from roketto.protocol.errors import IllegalNameError
 from roketto.protocol.names import is_system_topic, path_component
-from roketto.store.consumequeue import FILE_BYTES, ConsumeQueue, Ledger
+from roketto.store.consumequeue import FILE_BYTES, ConsumeQueue
 from roketto.store.files import Files
+from roketto.store.ledger import Ledger
 
 SYNCED_EACH_MAX: Final = 64
 """Queues that are synced file by file; more of them together with all else on their disk. Each
@@ -252,3 +253,4 @@ class Queues:
         if queue is not None:
             self._ledger.dirty.pop(queue, None)
             self._ledger.unsynced.pop(queue, None)
+            self._ledger.forget(queue)

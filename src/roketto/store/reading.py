@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from roketto.store.commitlog import CommitLog
-from roketto.store.consumequeue import ConsumeQueue, scan
+from roketto.store.consumequeue import UNIT_BYTES, ConsumeQueue, scan
 
 Predicate = Callable[[memoryview], bool]
 """Whether the record in a view is wanted; for filters that look at properties."""
@@ -26,7 +26,13 @@ _UNITS_AT_ONCE: Final = 1_024
 in vain when the bytes are used up."""
 
 
-_SIZES: Final = tuple([struct.Struct(">" + "8xi8x" * count) for count in range(65)])
+_FEW: Final = 64
+"""Units that are unpacked at once: twice as many as most consumers ask for."""
+
+_UNITS: Final = tuple([struct.Struct(">" + "qiq" * count) for count in range(_FEW + 1)])
+"""So many units, all their fields."""
+
+_SIZES: Final = tuple([struct.Struct(">" + "8xi8x" * count) for count in range(_FEW + 1)])
 """The sizes of so many units."""
 
 
@@ -57,19 +63,37 @@ class TransferLimits:
     """maxTransferCountOnMessageInDisk"""
 
 
-@dataclass(slots=True)
 class GetResult:
     """The answer to one read. ``views`` hold ``count`` records, back to back."""
 
-    status: GetStatus
-    next_offset: int
-    min_offset: int
-    max_offset: int
-    views: list[memoryview]
-    count: int = 0
-    size: int = 0
-    is_behind_memory: bool = False
-    """Whether it had to be read from the disk, probably; consumers may be sent to a slave."""
+    __slots__ = (
+        "count", "is_behind_memory", "max_offset", "min_offset", "next_offset", "size", "status",
+        "views",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        status: GetStatus,
+        next_offset: int,
+        min_offset: int,
+        max_offset: int,
+        views: list[memoryview],
+        count: int = 0,
+        size: int = 0,
+        is_behind_memory: bool = False,
+    ) -> None:
+        self.status: GetStatus = status
+        self.next_offset: int = next_offset
+        self.min_offset: int = min_offset
+        self.max_offset: int = max_offset
+        self.views: list[memoryview] = views
+        self.count: int = count
+        self.size: int = size
+        self.is_behind_memory: bool = is_behind_memory
+        """Whether it had to be read from the disk, probably; consumers may be sent to a slave."""
+
+
+_FOUND: Final = GetStatus.FOUND
 
 
 def get_messages(
@@ -85,24 +109,21 @@ def get_messages(
     """Read up to ``count_max`` messages from ``queue_offset`` on that the filter lets through."""
     if queue is None:
         return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
-    least, most = queue.queue_offset_min, queue.queue_offset_max
-    refused = _check_offset(queue_offset, least, most)
-    if refused is not None:
-        return GetResult(*refused, least, most, [])
+    least = queue.queue_offset_min
+    most = queue.queue_offset_max
+    if not least <= queue_offset < most:
+        status, next_offset = _outside(queue_offset, least, most)
+        return GetResult(status, next_offset, least, most, [])
     if limits is None:
         limits = TransferLimits()
     raw = queue.read(queue_offset, count_max)
+    if predicate is None:
+        found = _read_near(raw, log, queue_offset, count_max, least, most, codes, limits)
+        if found is not None:
+            return found
     window = count_max
     if codes is not None or predicate is not None or int.from_bytes(raw[:8]) < log.min_offset:
         window = max(_UNITS_SCANNED_LEAST, count_max)
-    else:
-        size = _measure_run(raw, log, limits)
-        if size:
-            view = log.read(int.from_bytes(raw[:8]), size)
-            count = len(raw) // 20
-            return GetResult(
-                GetStatus.FOUND, queue_offset + count, least, most, [view], count, size
-            )
     reader = _Reader(log, count_max, limits, predicate)
     at = 0
     while raw:
@@ -135,9 +156,9 @@ def get_range(
     if queue is None:
         return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
     least, most = queue.queue_offset_min, queue.queue_offset_max
-    refused = _check_offset(queue_offset, least, most)
-    if refused is not None:
-        return GetResult(*refused, least, most, [])
+    if not least <= queue_offset < most:
+        status, next_offset = _outside(queue_offset, least, most)
+        return GetResult(status, next_offset, least, most, [])
     stop = min(end_offset, most)
     count_max = stop - queue_offset
     limits = TransferLimits(
@@ -155,23 +176,60 @@ def get_range(
     return reader.result(at, least, most)
 
 
-def _measure_run(raw: bytes, log: CommitLog, limits: TransferLimits) -> int:
-    """The bytes of these units' records, if all may be sent and follow each other; else 0.
+def _read_near(
+    raw: bytes,
+    log: CommitLog,
+    queue_offset: int,
+    count_max: int,
+    least: int,
+    most: int,
+    codes: frozenset[int] | None,
+    limits: TransferLimits,
+) -> GetResult | None:
+    """What nearly all consumers are sent: a few messages that were just written.
 
-    The most frequent case takes no look at each unit: records without a gap between them are as
-    long as the way from the first to the end of the last.
+    ``raw`` are the units from ``queue_offset`` on. None, and ``_Reader`` has to look closer, if
+    there are many or old ones among them, or if more units are needed.
     """
-    count = len(raw) // 20
-    if count > limits.memory_count or count >= len(_SIZES):
-        return 0
+    count = len(raw) // UNIT_BYTES
     start = int.from_bytes(raw[:8])
-    size = int.from_bytes(raw[-20:-12]) + int.from_bytes(raw[-12:-8]) - start
-    if size > limits.memory_bytes or not log.is_likely_in_memory(start):
-        return 0
-    return size if sum(_SIZES[count].unpack(raw)) == size else 0
+    if not 0 < count <= _FEW or start < log.min_offset or not log.is_likely_in_memory(start):
+        return None
+    if codes is None and count <= limits.memory_count:
+        # Records without a gap between them are as long as the way from the first to the end of
+        # the last: then nothing is done for each unit.
+        size = int.from_bytes(raw[-20:-12]) + int.from_bytes(raw[-12:-8]) - start
+        if size <= limits.memory_bytes and sum(_SIZES[count].unpack(raw)) == size:
+            view = log.read(start, size)
+            return GetResult(_FOUND, queue_offset + count, least, most, [view], count, size)
+    fields: tuple[int, ...] = _UNITS[count].unpack(raw)
+    bytes_max = limits.memory_bytes
+    count_max = min(count_max, limits.memory_count)
+    ranges: list[tuple[int, int]] = []
+    begin = end = -1
+    taken = total = at = 0
+    while at < count:
+        if codes is None or fields[3 * at + 2] in codes:
+            log_offset = fields[3 * at]
+            size = fields[3 * at + 1]
+            if taken and (taken >= count_max or total + size > bytes_max):
+                break
+            if log_offset != end:
+                if end >= 0:
+                    ranges.append((begin, end))
+                begin = end = log_offset
+            end += size
+            taken += 1
+            total += size
+        at += 1
+    if not taken or (at == count and taken < count_max and queue_offset + at < most):
+        return None
+    ranges.append((begin, end))
+    views = log.segments.read_many(ranges)
+    return GetResult(_FOUND, queue_offset + at, least, most, views, taken, total)
 
 
-def _check_offset(offset: int, least: int, most: int) -> tuple[GetStatus, int] | None:
+def _outside(offset: int, least: int, most: int) -> tuple[GetStatus, int]:
     """The status and the next offset for one that is outside the queue."""
     if most == 0:
         return GetStatus.NO_MESSAGE_IN_QUEUE, 0
@@ -179,9 +237,7 @@ def _check_offset(offset: int, least: int, most: int) -> tuple[GetStatus, int] |
         return GetStatus.OFFSET_TOO_SMALL, least
     if offset == most:
         return GetStatus.OFFSET_OVERFLOW_ONE, offset
-    if offset > most:
-        return GetStatus.OFFSET_OVERFLOW_BADLY, most
-    return None
+    return GetStatus.OFFSET_OVERFLOW_BADLY, most
 
 
 class _Reader:

@@ -17,13 +17,13 @@ from roketto.store.consumequeue import (
     UNIT_BYTES,
     Boundary,
     ConsumeQueue,
-    Ledger,
     QueueMismatchError,
     Unit,
     scan,
 )
 from roketto.store.errors import CorruptStoreError, DiskFullError, FileSizeError
 from roketto.store.files import Files
+from roketto.store.ledger import Ledger
 
 GOLDEN: Any = json.loads(
     (Path(__file__).parents[2] / "golden/store/consumequeue-5.5.0.json").read_text("utf-8")
@@ -116,6 +116,49 @@ def test_units_are_read_from_memory_files_and_both(tmp_path: Path) -> None:
     assert opened.queue.read(33, 1) == opened.queue.read(-1, 5) == opened.queue.read(5, 0) == b""
     assert opened.queue.unit(26) == Unit(2600, SIZE, 2)
     assert opened.queue.unit(33) is None
+
+
+def test_who_reads_on_is_given_what_was_read_in_advance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One read of a file serves many of a queue, up to its end and the end of what is written."""
+    opened = flushed(tmp_path, 0, 18).fill(18, 21)
+    reads = []
+
+    def read_at(path: str, offset: int, size: int) -> bytes:
+        reads.append((offset // UNIT_BYTES, size // UNIT_BYTES))
+        return Files.read_at(opened.files, path, offset, size)
+
+    monkeypatch.setattr(opened.files, "read_at", read_at)
+    units = [opened.queue.unit(n) for n in range(21)]
+    assert units == [Unit(n * SIZE, SIZE, n % 3) for n in range(21)]
+    assert reads == [(0, 10), (0, 8)]
+    assert len(opened.queue.read(4, 12)) == 12 * UNIT_BYTES  # of two files, with nothing ahead
+    assert reads[2:] == [(4, 6), (0, 6)]
+
+
+def test_what_was_read_in_advance_is_gone_with_the_units(tmp_path: Path) -> None:
+    """Others come in the place of those that are cut off."""
+    opened = flushed(tmp_path, 0, 9)
+    assert opened.queue.unit(2) == Unit(2 * SIZE, SIZE, 2)
+    opened.queue.truncate(4 * SIZE)
+    for n in range(4, 9):
+        opened.queue.append(n * SIZE + 7, SIZE, 0, n)
+    opened.queue.flush()
+    assert opened.queue.unit(5) == Unit(5 * SIZE + 7, SIZE, 0)
+    opened.queue.clear()
+    assert opened.queue.unit(5) is None
+
+
+def test_a_file_that_was_cut_gives_what_it_has(tmp_path: Path) -> None:
+    """Reading in advance meets the damage first, and does not mind."""
+    opened = flushed(tmp_path, 0, 9)
+    with opened.path(0).open("r+b") as file:
+        file.truncate(4 * UNIT_BYTES)
+    assert opened.queue.unit(2) == Unit(2 * SIZE, SIZE, 2)
+    assert opened.queue.unit(3) == Unit(3 * SIZE, SIZE, 0)
+    with pytest.raises(CorruptStoreError, match="20 bytes more"):
+        opened.queue.unit(4)
 
 
 def test_repeats_are_ignored_by_log_offset(tmp_path: Path) -> None:
