@@ -9,13 +9,20 @@ from typing import Final
 from roketto.protocol import record
 
 HOT_MODULES: Final = (
+    "roketto.broker.clients",
+    "roketto.broker.consumer_group",
     "roketto.broker.context",
     "roketto.broker.dispatch",
     "roketto.broker.durability",
+    "roketto.broker.filters",
+    "roketto.broker.groups",
     "roketto.broker.handlers.pull",
     "roketto.broker.handlers.send",
+    "roketto.broker.lanes",
     "roketto.broker.longpoll",
+    "roketto.broker.offsets",
     "roketto.broker.plain_send",
+    "roketto.broker.pull_lane",
     "roketto.broker.put",
     "roketto.broker.send_lane",
     "roketto.broker.sending",
@@ -48,6 +55,7 @@ HOT_MODULES: Final = (
     "roketto.store.index",
     "roketto.store.indexfile",
     "roketto.store.keyhashes",
+    "roketto.store.ledger",
     "roketto.store.put_result",
     "roketto.store.put_status",
     "roketto.store.queues",

@@ -18,12 +18,12 @@ from roketto.broker.dispatch import Dispatcher
 from roketto.broker.durability import Durability
 from roketto.broker.filters import Filters
 from roketto.broker.groups import Groups
+from roketto.broker.lanes import Lanes
 from roketto.broker.locks import QueueLocks
 from roketto.broker.longpoll import LongPolls
 from roketto.broker.offsets import Offsets
 from roketto.broker.put import put_as_is
 from roketto.broker.registration import Registration
-from roketto.broker.send_lane import SendLane
 from roketto.broker.sending import Sending
 from roketto.broker.settings import busy_after_s, server_settings, store_settings
 from roketto.broker.stats import Statistics
@@ -90,10 +90,10 @@ class Broker:
         except BaseException:
             await self._stop_servers()
             raise
-        dispatcher, lane = Dispatcher(context), SendLane(context)
+        dispatcher, lanes = Dispatcher(context), Lanes(context)
         for server in self._servers:
             server.handler = dispatcher.handle
-            server.lane = lane.answer
+            server.lane = lanes.answer
             await server.start()
         await context.registration.start()
         self._beats = [

@@ -44,13 +44,12 @@ class Offsets:
         if offset < 0 or queue_id < 0:
             log.debug("%s commits %d in queue %d of %s", client, offset, queue_id, topic)
             return
-        before = self._table.get(topic, group, queue_id)
+        before = self._table.put(topic, group, queue_id, offset)
         if before is not None and offset < before:
             log.warning(
                 "%s moves group %s back in queue %d of topic %s: from %d to %d",
                 client, group, queue_id, topic, before, offset,
             )  # fmt: skip
-        self._table.put(topic, group, queue_id, offset)
 
     def note_pulled(self, topic: str, group: str, queue_id: int, offset: int) -> None:
         """Remember the offset that a group was sent messages up to."""

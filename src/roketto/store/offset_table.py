@@ -77,20 +77,25 @@ class ConsumeOffsetTable(Table[ConsumerOffsetSerializeWrapper]):
         offsets = self._body.offset_table.get(topic + _SEPARATOR + group)
         return None if offsets is None else offsets.get(queue_id)
 
-    def put(self, topic: str, group: str, queue_id: int, offset: int) -> None:
-        """Set an offset, also to a smaller one; TableFullError if there are too many."""
+    def put(self, topic: str, group: str, queue_id: int, offset: int) -> int | None:
+        """Set an offset, also to a smaller one; return what it was, None if there was none.
+
+        TableFullError if there are too many.
+        """
         assert -(1 << 31) <= queue_id < 1 << 31, f"queue {queue_id} is no Java int"
         assert -(1 << 63) <= offset < 1 << 63, f"offset {offset} is no Java long"
         key = topic + _SEPARATOR + group
         offsets = self._body.offset_table.get(key)
-        if offsets is None or queue_id not in offsets:
+        before = None if offsets is None else offsets.get(queue_id)
+        if offsets is None or before is None:
             self._make_room(self._count, OFFSETS_MAX)
             self._count += 1
             offsets = self._body.offset_table.setdefault(key, {})
-        elif offsets[queue_id] == offset:
-            return
+        elif before == offset:
+            return before
         offsets[queue_id] = offset
         self._change()
+        return before
 
     def remove(self, topic: str, group: str) -> None:
         """Forget the offsets of a group in a topic."""

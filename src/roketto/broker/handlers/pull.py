@@ -64,6 +64,32 @@ class ForbiddenError(RequestError):
         )
 
 
+class Asked:
+    """What a pull asks for.
+
+    A class of its own, and not the header it comes from: this one is compiled, and every pull
+    looks at it a dozen times.
+    """
+
+    __slots__ = (
+        "consume_offset", "count", "expression_type", "group", "queue_id", "queue_offset",
+        "sub_version", "subscription", "suspend_ms", "sys_flag", "topic",
+    )  # fmt: skip
+
+    def __init__(self, header: PullMessageRequest) -> None:
+        self.group: str = header.consumer_group
+        self.topic: str = header.topic
+        self.queue_id: int = header.queue_id
+        self.queue_offset: int = header.queue_offset
+        self.count: int = header.max_msg_nums
+        self.sys_flag: int = header.sys_flag
+        self.consume_offset: int = header.consume_offset
+        self.suspend_ms: int = header.suspend_timeout_ms
+        self.subscription: str | None = header.subscription
+        self.sub_version: int = header.sub_version
+        self.expression_type: str | None = header.expression_type
+
+
 class Pulled:
     """What one run of a pull has come to."""
 
@@ -86,47 +112,50 @@ class Pulled:
 
 def pull(context: Context, connection: Connection, request: Command) -> Reply:
     """Answer PULL_MESSAGE and LITE_PULL_MESSAGE, or park them."""
-    header = decode_header(PullMessageRequest, request.ext)
+    asked = Asked(decode_header(PullMessageRequest, request.ext))
     try:
-        pulled = _run(context, connection, request, header)
+        pulled = _run(context, connection, request, asked)
     except ForbiddenError as error:
         return error.answer(request)
-    sys_flag = header.sys_flag
-    if sys_flag & PULL_COMMIT_OFFSET:
-        context.offsets.commit(
-            header.topic, header.consumer_group, header.queue_id, header.consume_offset,
-            connection.peer,
-        )  # fmt: skip
-    if pulled.code == _NOT_FOUND and sys_flag & PULL_SUSPEND:
-        parked = ParkedPull(context, connection, request, header, pulled.wanted)
+    commit(context, connection, asked)
+    if pulled.code == _NOT_FOUND and asked.sys_flag & PULL_SUSPEND:
+        parked = ParkedPull(context, connection, request, asked, pulled.wanted)
         if context.polls.park(parked):
             return None
-    return _answer(context, request, header, pulled)
+    return _answer(context, request, asked, pulled)
+
+
+def commit(context: Context, connection: Connection, asked: Asked) -> None:
+    """Take note of how far the group has consumed, if the pull says so."""
+    if asked.sys_flag & PULL_COMMIT_OFFSET:
+        context.offsets.commit(
+            asked.topic, asked.group, asked.queue_id, asked.consume_offset, connection.peer
+        )
 
 
 class ParkedPull(Poll):
     """A pull that waits; it is run again as it came, but commits nothing a second time."""
 
-    __slots__ = ("context", "header", "request", "wanted")
+    __slots__ = ("asked", "context", "request", "wanted")
 
     def __init__(
         self,
         context: Context,
         connection: Connection,
         request: Command,
-        header: PullMessageRequest,
+        asked: Asked,
         wanted: Wanted,
     ) -> None:
         config = context.config
         is_long = config.long_polling_enable
-        suspend_ms = header.suspend_timeout_ms if is_long else config.short_polling_time_mills
+        suspend_ms = asked.suspend_ms if is_long else config.short_polling_time_mills
         super().__init__(
-            connection, header.topic, header.queue_id, header.queue_offset,
+            connection, asked.topic, asked.queue_id, asked.queue_offset,
             context.polls.now_s() + min(suspend_ms, _SUSPEND_MS_MAX) / 1000, is_long,
         )  # fmt: skip
         self.context: Context = context
         self.request: Command = request
-        self.header: PullMessageRequest = header
+        self.asked: Asked = asked
         self.wanted: Wanted = wanted
 
     def wants(self, arrival: Arrival) -> bool:
@@ -149,11 +178,11 @@ class ParkedPull(Poll):
 
     def _run_again(self, is_late: bool) -> Command | None:
         """The answer; None if the pull is parked again for the rest of its time."""
-        header, connection = self.header, self.connection
-        pulled = _run(self.context, connection, self.request, header)
+        asked, connection = self.asked, self.connection
+        pulled = _run(self.context, connection, self.request, asked)
         found = pulled.found
         is_idle = pulled.code == _NOT_FOUND or (
-            pulled.code == _RETRY and found.next_offset - header.queue_offset < PASSED_BY_MAX
+            pulled.code == _RETRY and found.next_offset - asked.queue_offset < PASSED_BY_MAX
         )
         if is_idle and not is_late:
             self.wanted = pulled.wanted
@@ -163,73 +192,75 @@ class ParkedPull(Poll):
             # It has not read what it was sent: let it ask again when it has, and hold nothing.
             pulled.code = _NOT_FOUND
             pulled.found = GetResult(
-                GetStatus.OFFSET_OVERFLOW_ONE, header.queue_offset, found.min_offset,
+                GetStatus.OFFSET_OVERFLOW_ONE, asked.queue_offset, found.min_offset,
                 found.max_offset, [],
             )  # fmt: skip
-        return _answer(self.context, self.request, header, pulled)
+        return _answer(self.context, self.request, asked, pulled)
 
 
 # --- one run --------------------------------------------------------------------------------------
 
 
-def _run(
-    context: Context, connection: Connection, request: Command, header: PullMessageRequest
-) -> Pulled:
+def _run(context: Context, connection: Connection, request: Command, asked: Asked) -> Pulled:
     """Check whether the group may read the queue, and read; RequestError says why not."""
-    group = _find_group(context, request, header)
-    topic = find_queue(context, connection, header.topic, header.queue_id)
-    if header.sys_flag & PULL_SUBSCRIPTION:
-        wanted = context.filters.wanted_in(
-            header.consumer_group, header.topic, header.subscription, header.expression_type
-        )
-    else:
-        wanted = _wanted_by_heartbeat(context, header, group)
-    config = context.config
-    if config.reject_pull_consumer_enable:
-        _check_online(context, connection, header.consumer_group)
-    # The store stops at these bounds anyway; asked for more, it would only look at more units.
-    count_max = min(
-        header.max_msg_nums,
-        max(
-            config.max_transfer_count_on_message_in_memory,
-            config.max_transfer_count_on_message_in_disk,
-        ),
-    )
-    found = context.store.get(
-        header.topic,
-        header.queue_id,
-        header.queue_offset,
-        max(count_max, 1),
-        codes=wanted.codes,
-        predicate=wanted.matches_record if wanted.needs_properties else None,
-    )
-    code = code_of(found, header.queue_offset)
-    if code != _FOUND:
-        context.stats.note_get(header.topic, header.consumer_group, header.queue_id, 0, 0)
-    return Pulled(code, found, topic, group, wanted)
-
-
-def _find_group(
-    context: Context, request: Command, header: PullMessageRequest
-) -> SubscriptionGroupConfig:
     check_readable(context)
     if request.code == _LITE_PULL and not context.config.lite_pull_message_enable:
         raise ForbiddenError(
             FORBIDDEN_BY_BROKER,
             f"the broker[{context.address}] for lite pull consumer is forbidden",
         )
-    group = context.groups.find(header.consumer_group)
+    group = context.groups.find(asked.group)
     if group is None:
         raise RequestError(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group [{header.consumer_group}] does not exist; create it, or set"
+            f"subscription group [{asked.group}] does not exist; create it, or set"
             " autoCreateSubscriptionGroup=true",
         )
+    topic, wanted = check(context, connection, asked, group)
+    found = read(context, asked, wanted)
+    code = code_of(found, asked.queue_offset)
+    if code != _FOUND:
+        context.stats.note_get(asked.topic, asked.group, asked.queue_id, 0, 0)
+    return Pulled(code, found, topic, group, wanted)
+
+
+def check(
+    context: Context, connection: Connection, asked: Asked, group: SubscriptionGroupConfig
+) -> tuple[TopicConfig, Wanted]:
+    """The topic, and what of it is wanted; RequestError if the group may not read it so."""
     if not group.consume_enable:
-        raise ForbiddenError(
-            FORBIDDEN_BY_GROUP, f"subscription group no permission, {header.consumer_group}"
+        raise ForbiddenError(FORBIDDEN_BY_GROUP, f"subscription group no permission, {asked.group}")
+    topic = find_queue(context, connection, asked.topic, asked.queue_id)
+    if asked.sys_flag & PULL_SUBSCRIPTION:
+        wanted = context.filters.wanted_in(
+            asked.group, asked.topic, asked.subscription, asked.expression_type
         )
-    return group
+    else:
+        wanted = _wanted_by_heartbeat(context, asked, group)
+    if context.config.reject_pull_consumer_enable:
+        _check_online(context, connection, asked.group)
+    return topic, wanted
+
+
+def read(context: Context, asked: Asked, wanted: Wanted) -> GetResult:
+    """Read what is wanted; nothing is counted or changed by it."""
+    config = context.config
+    # The store stops at these bounds anyway; asked for more, it would only look at more units.
+    count_max = min(
+        asked.count,
+        max(
+            config.max_transfer_count_on_message_in_memory,
+            config.max_transfer_count_on_message_in_disk,
+        ),
+    )
+    return context.store.get(
+        asked.topic,
+        asked.queue_id,
+        asked.queue_offset,
+        max(count_max, 1),
+        codes=wanted.codes,
+        predicate=wanted.matches_record if wanted.needs_properties else None,
+    )
 
 
 def check_readable(context: Context) -> None:
@@ -258,11 +289,9 @@ def find_queue(context: Context, connection: Connection, name: str, queue_id: in
     return topic
 
 
-def _wanted_by_heartbeat(
-    context: Context, header: PullMessageRequest, group: SubscriptionGroupConfig
-) -> Wanted:
+def _wanted_by_heartbeat(context: Context, asked: Asked, group: SubscriptionGroupConfig) -> Wanted:
     """What the group has told with its heartbeats that it wants of the topic."""
-    name, topic = header.consumer_group, header.topic
+    name, topic = asked.group, asked.topic
     online = context.clients.consumer_group(name)
     if online is None:
         raise RequestError(
@@ -285,11 +314,11 @@ def _wanted_by_heartbeat(
             f"the consumer's subscription not exist: group {name} does not subscribe to {topic};"
             " all members of a group must have the same subscriptions",
         )
-    if subscription.sub_version < header.sub_version:
+    if subscription.sub_version < asked.sub_version:
         raise RequestError(
             ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest"
         )
-    return context.filters.wanted_by(name, topic, subscription, header.sub_version)
+    return context.filters.wanted_by(name, topic, subscription, asked.sub_version)
 
 
 def _check_online(context: Context, connection: Connection, group: str) -> None:
@@ -328,37 +357,44 @@ def code_of(found: GetResult, queue_offset: int) -> int:
 # --- the answer -----------------------------------------------------------------------------------
 
 
-def _answer(
-    context: Context, request: Command, header: PullMessageRequest, pulled: Pulled
-) -> Command:
-    found, group = pulled.found, pulled.group
-    broker_id = 0
-    if context.config.slave_read_enable:
-        broker_id = (
-            group.which_broker_when_consume_slowly if found.is_behind_memory else group.broker_id
-        )
+def _answer(context: Context, request: Command, asked: Asked, pulled: Pulled) -> Command:
+    found = pulled.found
     ext = encode_pull_answer(
-        broker_id,
+        suggested_broker(context, pulled.group, found),
         found.next_offset,
         found.min_offset,
         found.max_offset,
         pulled.topic.topic_sys_flag,
-        group.group_sys_flag,
+        pulled.group.group_sys_flag,
     )
-    name, topic, queue_id = header.consumer_group, header.topic, header.queue_id
-    context.offsets.note_pulled(topic, name, queue_id, found.next_offset)
     if pulled.code == _FOUND:
-        context.stats.note_get(topic, name, queue_id, found.count, found.size)
+        note_sent(context, asked, found)
         views = found.views
         return request.answer(
             _FOUND, ext, views[0] if len(views) == 1 else tuple(views), found.status.name
         )
+    context.offsets.note_pulled(asked.topic, asked.group, asked.queue_id, found.next_offset)
     if pulled.code == _MOVED:
         log.info(
             "group %s asks for offset %d of queue %d of %s and goes on at %d: %s",
-            name, header.queue_offset, queue_id, topic, found.next_offset, found.status.name,
+            asked.group, asked.queue_offset, asked.queue_id, asked.topic, found.next_offset,
+            found.status.name,
         )  # fmt: skip
     return request.answer(pulled.code, ext, b"", found.status.name)
+
+
+def suggested_broker(context: Context, group: SubscriptionGroupConfig, found: GetResult) -> int:
+    """The broker that the group should pull from next; 0 is the master."""
+    if not context.config.slave_read_enable:
+        return 0
+    return group.which_broker_when_consume_slowly if found.is_behind_memory else group.broker_id
+
+
+def note_sent(context: Context, asked: Asked, found: GetResult) -> None:
+    """Count the messages that are sent, and remember up to where that is."""
+    topic, group, queue_id = asked.topic, asked.group, asked.queue_id
+    context.offsets.note_pulled(topic, group, queue_id, found.next_offset)
+    context.stats.note_get(topic, group, queue_id, found.count, found.size)
 
 
 ROUTES: Final[Mapping[RequestCode, Handler]] = {

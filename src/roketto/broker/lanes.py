@@ -1,0 +1,30 @@
+"""The quick lanes of a broker as one: each frame goes to the one that may know it."""
+
+from typing import Final
+
+from roketto.broker.context import Context
+from roketto.broker.pull_lane import PullLane
+from roketto.broker.send_lane import SendLane
+from roketto.protocol.headers.pull_frame import PULL_START
+from roketto.remoting.connection import Connection
+
+_HEADER_AT: Final = 4
+_CODE_AT: Final = _HEADER_AT + PULL_START.index(b"1")
+"""Where the first digit of the code is in a header whose first member is that."""
+_PULL_DIGIT: Final = PULL_START[_CODE_AT - _HEADER_AT]
+
+
+class Lanes:
+    """What a server asks about each frame before it decodes it; the lanes look closer."""
+
+    def __init__(self, context: Context) -> None:
+        self._send: SendLane = SendLane(context)
+        self._pull: PullLane = PullLane(context)
+
+    def answer(self, connection: Connection, frame: memoryview) -> bool:
+        """Whether one of the lanes has answered the frame; if not, nothing was done."""
+        if len(frame) <= _CODE_AT:
+            return False
+        if frame[_CODE_AT] == _PULL_DIGIT:
+            return self._pull.answer(connection, frame)
+        return self._send.answer(connection, frame)

@@ -1,0 +1,36 @@
+"""Each frame is shown to the lane that may know it, and to no other."""
+
+from pathlib import Path
+
+from roketto.broker.lanes import Lanes
+from roketto.protocol.bodies.groups import SubscriptionGroupConfig
+from unit.broker.pull_rig import PullRig
+from unit.broker.send_rig import SendRig
+from unit.broker.test_pull_lane import FIELDS as PULL
+from unit.broker.test_pull_lane import frame_of as pull_frame
+from unit.broker.test_send_lane import FIELDS as SEND
+from unit.broker.test_send_lane import frame_of as send_frame
+
+
+def test_a_send_goes_to_the_lane_of_sends(tmp_path: Path) -> None:
+    """It is stored and answered."""
+    rig = SendRig(tmp_path / "store")
+    rig.context.topics.target("T", "TBW102", 4, False)
+    assert Lanes(rig.context).answer(rig.connection.as_connection, send_frame(dict(SEND)))
+    assert rig.connection.written
+    assert rig.store.queue("T", 1) is not None
+    rig.close()
+
+
+def test_a_pull_goes_to_the_lane_of_pulls(tmp_path: Path) -> None:
+    """It is answered, and whatever else begins like one is not."""
+    rig = PullRig(tmp_path / "store")
+    rig.context.groups.put(SubscriptionGroupConfig(group_name="G"))
+    rig.send()
+    lanes = Lanes(rig.context)
+    assert not lanes.answer(rig.connection.as_connection, pull_frame(dict(PULL), code=105))
+    assert not lanes.answer(rig.connection.as_connection, memoryview(b'\0\0\0\x08{"code":'))
+    assert rig.connection.written == b""
+    assert lanes.answer(rig.connection.as_connection, pull_frame(dict(PULL)))
+    assert rig.connection.written
+    rig.close()

@@ -1,0 +1,243 @@
+"""The quick lane of pulls answers what the ordinary way does, and leaves the rest to it."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from roketto.broker.dispatch import Dispatcher
+from roketto.broker.pull_lane import PullLane
+from roketto.protocol.bodies.groups import SubscriptionGroupConfig
+from roketto.protocol.bodies.heartbeat import SubscriptionData
+from roketto.protocol.bodies.topics import TopicConfig
+from roketto.protocol.command import Command, decode_command, encode_command
+from roketto.protocol.frame import COMPACT, frame_prefix
+from roketto.store.errors import TableFullError
+from roketto.store.reading import TransferLimits
+from unit.broker.pull_rig import PullRig, offsets_of
+
+FIELDS = {
+    "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32",
+    "sysFlag": "4", "commitOffset": "0", "suspendTimeoutMillis": "15000", "subscription": "*",
+    "subVersion": "0", "expressionType": "TAG", "maxMsgBytes": "2147483647",
+}  # fmt: skip
+BY_HEARTBEAT = {"sysFlag": "2", "subscription": ""}
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[PullRig]:
+    """Ten messages in queue 0, one of them after another queue's, and a group that has pulled."""
+    rig = PullRig(tmp_path / "store")
+    rig.context.groups.put(SubscriptionGroupConfig(group_name="G", group_sys_flag=3))
+    rig.join()
+    rig.send(6, tag="a")
+    rig.send(3, queue_id=1)
+    rig.send(4, tag="b")
+    yield rig
+    rig.close()
+
+
+def frame_of(fields: Mapping[str, object], opaque: object = 7, **members: object) -> memoryview:
+    """A frame as FastJSON would write it, without its length field."""
+    header = {"code": 11, "extFields": fields, "flag": 0, "language": "JAVA", "opaque": opaque,
+              "serializeTypeCurrentRPC": "JSON", "version": 505, **members}  # fmt: skip
+    text = msgspec.json.encode(header)
+    return memoryview(frame_prefix(0, len(text), 0) + text)[4:]
+
+
+def ordinary(rig: PullRig, frame: memoryview) -> bytes:
+    """What a connection would write for this frame without a lane."""
+    answer = Dispatcher(rig.context).handle(rig.connection.as_connection, decode_command(frame))
+    assert isinstance(answer, Command)
+    return encode_command(answer)
+
+
+def quick(rig: PullRig, frame: memoryview, lane: PullLane | None = None) -> bytes | None:
+    """What the lane writes; None if it leaves the frame alone, and then it has written nothing."""
+    lane = lane or PullLane(rig.context)
+    if lane.answer(rig.connection.as_connection, frame):
+        return rig.connection.take_written()
+    assert rig.connection.written == b""
+    return None
+
+
+def noted(rig: PullRig) -> tuple[object, ...]:
+    """All that a pull leaves behind."""
+    context, stats = rig.context, rig.context.stats
+    offsets = context.offsets
+    return (
+        offsets.get("T", "G", 0), offsets.pulled("T", "G", 0), stats.snapshot(),
+        list(context.groups.groups), len(rig.polls),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"queueOffset": "4", "maxMsgNums": "1"},
+        {"maxMsgNums": "0"},
+        {"maxMsgNums": "-5", "subVersion": "-1", "requestSource": "2"},
+        {"subscription": "a"},
+        {"subscription": "b || c", "expressionType": ""},
+        {"queueId": "1"},
+        {"sysFlag": "7", "commitOffset": "5", "queueOffset": "5"},
+        BY_HEARTBEAT,
+        {**BY_HEARTBEAT, "sysFlag": "3", "commitOffset": "4", "subVersion": "1"},
+        {"nsd": "true", "bname": "broker-a"},
+    ],
+)
+def test_both_ways_answer_and_note_the_same(tmp_path: Path, change: dict[str, str]) -> None:
+    """Byte for byte, on two brokers that have seen the same."""
+    frame = frame_of({**FIELDS, **change}, opaque=-(2**31))
+    results = []
+    for way in (ordinary, quick):
+        rig = PullRig(tmp_path / way.__name__)
+        rig.context.topics.put(TopicConfig(topic_name="T", read_queue_nums=4, topic_sys_flag=2))
+        rig.context.groups.put(SubscriptionGroupConfig(group_name="G", group_sys_flag=3))
+        rig.join()
+        rig.send(6, tag="a")
+        rig.send(3, queue_id=1)
+        rig.send(4, tag="b")
+        results.append((way(rig, frame), noted(rig)))
+        rig.close()
+    assert results[0] == results[1]
+
+
+def test_answers_name_the_broker_to_ask_next(rig: PullRig) -> None:
+    """Where slaves may be read from, that of the group."""
+    rig.config.slave_read_enable = True
+    rig.context.groups.put(SubscriptionGroupConfig(group_name="G", broker_id=5))
+    frame = frame_of(dict(FIELDS))
+    assert quick(rig, frame) == ordinary(rig, frame)
+
+
+def test_a_lane_knows_what_it_was_asked_before(rig: PullRig) -> None:
+    """Offsets are those of each pull, whatever is remembered, and others are not taken for it."""
+    lane = PullLane(rig.context, known_max=2)
+    for offset in ("0", "3", "9"):
+        for change in ({}, {"queueId": "1", "queueOffset": "1"}, {"subscription": "b"}):
+            frame = frame_of({**FIELDS, "queueOffset": offset, **change})
+            assert quick(rig, frame, lane) == ordinary(rig, frame)
+    rig.context.groups.put(SubscriptionGroupConfig(group_name="G", consume_enable=False))
+    assert quick(rig, frame, lane) is None
+
+
+def test_texts_that_could_be_divided_otherwise_are_left_alone(rig: PullRig) -> None:
+    """What is remembered of one pull is never taken for another."""
+    lane = PullLane(rig.context)
+    rig.context.topics.put(TopicConfig(topic_name="0", read_queue_nums=1))
+    assert quick(rig, frame_of(dict(FIELDS)), lane) is not None
+    other = {**FIELDS, "consumerGroup": "G\nT", "topic": "0", "queueId": "32"}
+    assert quick(rig, frame_of(other), lane) is None
+
+
+@pytest.mark.parametrize("body_bytes", [10, 5_000])
+def test_messages_of_several_segments_and_places_follow_each_other(
+    tmp_path: Path, body_bytes: int
+) -> None:
+    """Small pieces are joined, large ones are not; the wire cannot tell."""
+    rig = PullRig(tmp_path / "store", segment_bytes=20_000)
+    rig.context.groups.put(SubscriptionGroupConfig(group_name="G"))
+    for number in range(24):
+        rig.send(queue_id=number % 2, FILL="x" * body_bytes)
+    frame = frame_of(dict(FIELDS))
+    answer = quick(rig, frame)
+    assert answer is not None
+    assert answer == ordinary(rig, frame)
+    assert offsets_of(decode_command(memoryview(answer)[4:])) == list(range(12))
+    rig.close()
+
+
+def test_how_much_is_sent_at_once_may_change(rig: PullRig) -> None:
+    """The bounds of the broker count, not what was remembered."""
+    lane, frame = PullLane(rig.context), frame_of(dict(FIELDS))
+    assert quick(rig, frame, lane) == ordinary(rig, frame)
+    rig.store.limits = TransferLimits(memory_count=3)
+    answer = quick(rig, frame, lane)
+    assert answer is not None
+    assert answer == ordinary(rig, frame)
+    assert offsets_of(decode_command(memoryview(answer)[4:])) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"consumerGroup": "unknown"}, {"topic": "unknown"}, {"queueId": "4"}, {"queueId": "-1"},
+        {"queueId": "1.0"}, {"queueId": ""}, {"queueId": "2"}, {"queueOffset": "10"},
+        {"queueOffset": "11"}, {"queueOffset": "-1"}, {"queueOffset": "x"}, {"queueOffset": ""},
+        {"queueOffset": "1" * 19}, {"commitOffset": "-1"}, {"commitOffset": ""},
+        {"commitOffset": "1" * 19}, {"maxMsgNums": "x"}, {"sysFlag": str(2**31)},
+        {"maxMsgBytes": "x"}, {"requestSource": "1e3"}, {"subscription": "c"},
+        {"subscription": "x > 1", "expressionType": "SQL92"}, {"subscription": "|| ||"},
+        {**BY_HEARTBEAT, "subVersion": "2"}, {**BY_HEARTBEAT, "queueId": "3"},
+        {"queueId": 0}, {"subscription": None}, {"topic": None},
+        {"sysFlag": "5", "commitOffset": "7", "queueOffset": "10"},
+        {"sysFlag": "7", "commitOffset": "7", "queueOffset": "10"},
+    ],
+)  # fmt: skip
+def test_what_is_not_plain_is_left_alone(rig: PullRig, change: dict[str, object]) -> None:
+    """Nothing is committed, counted, parked or made, and the ordinary way decides."""
+    before = noted(rig)
+    assert quick(rig, frame_of({**FIELDS, **change})) is None
+    assert noted(rig) == before
+
+
+def test_sql_filters_are_left_alone(rig: PullRig) -> None:
+    """They take their time, and it should not be taken twice where they find nothing."""
+    sql = "TAGS = 'b'"
+    rig.join(SubscriptionData(topic="T", sub_string=sql, expression_type="SQL92", sub_version=2))
+    assert quick(rig, frame_of({**FIELDS, **BY_HEARTBEAT})) is None
+
+
+def test_who_may_not_read_is_left_alone(rig: PullRig) -> None:
+    """Brokers, groups, topics and pull consumers that are forbidden; the ordinary way says why."""
+    frame = frame_of(dict(FIELDS))
+    rig.config.broker_permission = 2
+    assert quick(rig, frame) is None
+    rig.config.broker_permission = 6
+    rig.config.reject_pull_consumer_enable = True
+    assert quick(rig, frame_of({**FIELDS, "consumerGroup": "H"})) is None
+    assert quick(rig, frame) is not None
+    rig.context.groups.put(SubscriptionGroupConfig(group_name="G", consume_enable=False))
+    assert quick(rig, frame) is None
+    rig.context.groups.put(SubscriptionGroupConfig(group_name="G"))
+    rig.context.topics.put(TopicConfig(topic_name="T", perm=2))
+    assert quick(rig, frame) is None
+
+
+def test_a_commit_that_fails_is_left_to_the_ordinary_way(
+    rig: PullRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is answered and nothing counted."""
+
+    def refuse(*_: object) -> None:
+        raise TableFullError("too many offsets")
+
+    monkeypatch.setattr(rig.context.offsets, "commit", refuse)
+    before = noted(rig)
+    assert quick(rig, frame_of({**FIELDS, "sysFlag": "5", "commitOffset": "3"})) is None
+    assert noted(rig) == before
+
+
+def test_frames_of_another_kind_are_left_alone(rig: PullRig) -> None:
+    """Other requests, answers, one-way pulls, other serialisations, bodies, lengths that lie."""
+    plain = frame_of(dict(FIELDS))
+    text = bytes(plain[4:])
+    others = [
+        frame_of(dict(FIELDS), code=361),
+        frame_of(dict(FIELDS), flag=1),
+        frame_of(dict(FIELDS), flag=2),
+        frame_of(dict(FIELDS), opaque="7"),
+        memoryview(frame_prefix(COMPACT, len(text), 0) + text)[4:],
+        memoryview(frame_prefix(0, len(text), 2) + text + b"{}")[4:],
+        memoryview(frame_prefix(0, 11, 0) + b'{"code":11,')[4:],
+        memoryview((len(plain) + 9).to_bytes(4) + text),
+        memoryview(b"\0\0\0\0"),
+    ]
+    twice = text[:-1] + b',"code":361}'
+    others.append(memoryview(frame_prefix(0, len(twice), 0) + twice)[4:])
+    before = noted(rig)
+    assert [quick(rig, frame) for frame in others] == [None] * len(others)
+    assert noted(rig) == before
