@@ -52,6 +52,8 @@ HOT_MODULES: Final = (
     "roketto.store.commitlog",
     "roketto.store.consumequeue",
     "roketto.store.dispatch",
+    "roketto.store.even_batch",
+    "roketto.store.even_properties",
     "roketto.store.index",
     "roketto.store.indexfile",
     "roketto.store.keyhashes",
@@ -65,6 +67,7 @@ HOT_MODULES: Final = (
     "roketto.store.segments",
     "roketto.store.store",
     "roketto.store.waiting",
+    "roketto.store.waiting_keys",
 )
 """On the way of every message; hatch_build.py reads this list without importing it."""
 

@@ -136,9 +136,15 @@ class LongPolls:
         return True
 
     def arrived(self, arrival: Arrival) -> None:
-        """Wake who waits for this message; ``Store.on_arrival``."""
-        polls = self._queues.get((arrival.topic, arrival.queue_id))
-        if polls is None:
+        """Wake who waits for this message, or for one of its batch; ``Store.on_arrival``."""
+        queue = (arrival.topic, arrival.queue_id)
+        if queue in self._queues:
+            for each in arrival.each():
+                self._arrived(queue, each)
+
+    def _arrived(self, queue: tuple[str, int], arrival: Arrival) -> None:
+        polls = self._queues.get(queue)
+        if polls is None:  # the messages before it have woken all of them
             return
         passed_by = arrival.queue_offset - PASSED_BY_MAX
         found = [

@@ -20,7 +20,9 @@ CRC_PROPERTY_BYTES: Final = 20
 """What the property takes at the end of a record's properties."""
 
 _NAME: Final = property_names.CRC32
-_PREFIX: Final = _NAME.encode() + b"\x01"
+CRC_PROPERTY_PREFIX: Final = _NAME.encode() + b"\x01"
+"""How the property begins."""
+_PREFIX: Final = CRC_PROPERTY_PREFIX
 _NAME_LAST: Final = _PREFIX[-2]
 _MASK: Final = 0x7FFF_FFFF
 _REVERSED: Final = b"\x02%010d" + _PREFIX[::-1]

@@ -19,6 +19,7 @@ characters and another content.
 """
 
 import struct
+from collections.abc import Iterable
 from datetime import datetime, tzinfo
 from typing import Final, NamedTuple
 
@@ -61,6 +62,17 @@ def encode_offset_id(host: bytes, log_offset: int) -> str:
         return (host + _LONG.pack(log_offset)).hex().upper()
     except struct.error as error:
         raise RecordError(f"log offset {log_offset} is no 64-bit number") from error
+
+
+def encode_offset_ids(host: bytes, log_offsets: Iterable[int]) -> str:
+    """The broker's ids of the messages there, with commas between them."""
+    offsets = list(log_offsets)
+    try:
+        raw = struct.pack(f">{len(offsets)}q", *offsets)
+    except struct.error as error:
+        raise RecordError(f"one of the log offsets {offsets} is no 64-bit number") from error
+    prefix = host.hex().upper()
+    return prefix + raw.hex(",", _LONG.size).upper().replace(",", "," + prefix)
 
 
 def decode_offset_id(text: str) -> OffsetId:

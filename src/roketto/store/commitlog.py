@@ -30,6 +30,7 @@ from roketto.protocol.record_layout import HEADS, MAGIC_BLANK, MAGIC_V1, MAGIC_V
 from roketto.protocol.utf8 import encode_utf8
 from roketto.store.batch_records import EncodedBatch, encode_batch_records
 from roketto.store.errors import CorruptStoreError, StoreError, StoreReadOnlyError
+from roketto.store.even_properties import EvenProperties
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.record_check import BLANK, BLANK_BYTES, RECORD_BYTES_MIN
 from roketto.store.segments import Segments
@@ -68,14 +69,14 @@ class AppendedBatch:
         size: int,
         store_time_ms: int,
         sizes: list[int],
-        properties: list[bytes],
+        properties: list[bytes] | EvenProperties,
     ) -> None:
         self.log_offset: int = log_offset
         self.size: int = size
         self.store_time_ms: int = store_time_ms
         self.sizes: list[int] = sizes
         """Of each record."""
-        self.properties: list[bytes] = properties
+        self.properties: list[bytes] | EvenProperties = properties
         """The property string of each record, for tags and keys."""
 
     @property
@@ -219,7 +220,7 @@ class CommitLog:
                 at = 0
         except RecordError as error:
             raise PutRefusedError(PutStatus.UNKNOWN_ERROR, str(error)) from error
-        data = memoryview(encoded.data)
+        data = encoded.data
         log_offset = segments.written
         end = at + len(data)
         # A kill between the two leaves no record rather than the first half of one.

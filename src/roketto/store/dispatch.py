@@ -20,6 +20,7 @@ from roketto.protocol.sysflags import (
 )
 from roketto.protocol.tags import tag_code
 from roketto.store.consumequeue import ConsumeQueue
+from roketto.store.even_properties import EvenProperties
 from roketto.store.index import Index
 from roketto.store.queues import Queues
 from roketto.store.record_check import check_record
@@ -38,8 +39,18 @@ _ITEM_END: Final = 0x02
 _TAGS: Final = b"TAGS\x01"
 
 
+class ArrivedBatch(NamedTuple):
+    """Of every message of a batch, tags code and property string."""
+
+    tags_codes: list[int]
+    properties: list[bytes] | EvenProperties
+
+
 class Arrival(NamedTuple):
-    """One message that can be consumed from now on."""
+    """One message that can be consumed from now on, or a batch of them, with the first one's place.
+
+    ``each`` gives the messages of a batch: only they have their own codes and properties.
+    """
 
     topic: str
     queue_id: int
@@ -47,6 +58,20 @@ class Arrival(NamedTuple):
     tags_code: int
     store_time_ms: int
     properties_raw: bytes
+    batch: ArrivedBatch | None = None
+
+    def each(self) -> "list[Arrival]":
+        """The messages one by one; worth their time only where somebody waits for the queue."""
+        if self.batch is None:
+            return [self]
+        topic, queue_id, queue_offset, store_time_ms = (
+            self.topic, self.queue_id, self.queue_offset, self.store_time_ms,
+        )  # fmt: skip
+        codes = self.batch.tags_codes
+        return [
+            Arrival(topic, queue_id, queue_offset + number, codes[number], store_time_ms, raw)
+            for number, raw in enumerate(_split(self.batch.properties))
+        ]
 
 
 class Stored(NamedTuple):
@@ -71,13 +96,15 @@ class StoredBatch(NamedTuple):
     log_offset: int
     sizes: list[int]
     store_time_ms: int
-    properties: list[bytes]
+    properties: list[bytes] | EvenProperties
+    """EvenProperties only where all sizes are the same."""
 
 
 class Dispatcher:
     """Keeps queues and index up with the log.
 
-    ``on_arrival`` is called for every message that has entered its queue, not for repeats.
+    ``on_arrival`` is called for every message that has entered its queue, not for repeats; once for
+    those of a batch.
     """
 
     def __init__(
@@ -144,28 +171,28 @@ class Dispatcher:
         log_offset: int,
         sizes: list[int],
         store_time_ms: int,
-        properties: list[bytes],
+        properties: list[bytes] | EvenProperties,
     ) -> None:
         """Records one behind the other, none of which was ever dispatched.
 
         The queue comes last: whatever goes wrong before it may be tried again.
         """
         if topic == SCHEDULE_TOPIC:
-            codes = [self._due_time(raw, store_time_ms) for raw in properties]
+            codes = [self._due_time(raw, store_time_ms) for raw in _split(properties)]
+        elif _has_tags(properties):
+            codes = [self.tags_code(raw) for raw in _split(properties)]
         else:
-            codes = [self.tags_code(raw) for raw in properties]
+            codes = [0] * len(sizes)
         if queue is None:
             queue = self._queues.get_or_create(topic, queue_id)
         if self._index is not None:
             self._index.add_run(topic, properties, log_offset, sizes, store_time_ms)
         queue.append_run(log_offset, sizes, codes, queue_offset)
         if self.on_arrival is not None:
-            for number, raw in enumerate(properties):
-                self.on_arrival(
-                    Arrival(
-                        topic, queue_id, queue_offset + number, codes[number], store_time_ms, raw
-                    )
-                )
+            batch = ArrivedBatch(codes, properties)
+            self.on_arrival(
+                Arrival(topic, queue_id, queue_offset, codes[0], store_time_ms, b"", batch)
+            )
 
     def catch_up(self, segments: Segments, start: int, end: int) -> int:
         """Dispatch the sound records from ``start`` on, up to ``end``; return where it stopped.
@@ -233,3 +260,13 @@ def read_stored(view: memoryview, at: int) -> Stored:
         record.store_time_ms,
         record.properties_raw,
     )
+
+
+def _split(properties: list[bytes] | EvenProperties) -> list[bytes]:
+    return properties if isinstance(properties, list) else properties.split()
+
+
+def _has_tags(properties: list[bytes] | EvenProperties) -> bool:
+    """Whether any of the messages may have a tag: one look at all of them takes the least time."""
+    text = b"".join(properties) if isinstance(properties, list) else properties.text
+    return _TAGS in text

@@ -11,7 +11,6 @@ anything has them filed first, and what a crash takes from memory is read from t
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, tzinfo
-from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +20,11 @@ from roketto.protocol.properties import encode_properties
 from roketto.protocol.property_names import KEYS, UNIQ_KEY
 from roketto.store.checkpoint import NO_FILES, IndexMark
 from roketto.store.errors import DiskFullError, FileSizeError
+from roketto.store.even_properties import EvenProperties, Longs
 from roketto.store.files import Files
 from roketto.store.indexfile import ENTRIES, SLOTS, IndexFile, file_bytes
-from roketto.store.keyhashes import PROPERTIES_BYTES_MAX, KeyHashes, Longs
+from roketto.store.keyhashes import KeyHashes
+from roketto.store.waiting_keys import WaitingKeys
 
 QUERY_MAX: Final = 64
 """Java's maxMsgsNumBatch: what one query finds at most."""
@@ -50,11 +51,8 @@ class Index:
         "_left",
         "_now_ms",
         "_slots",
+        "_waiting",
         "_waiting_max",
-        "_waiting_offsets",
-        "_waiting_properties",
-        "_waiting_times",
-        "_waiting_topics",
         "_zone",
         "directory",
     )
@@ -80,11 +78,7 @@ class Index:
         self._waiting_max = waiting_max
         self._index_files: list[IndexFile] = []
         self._hashes = KeyHashes()
-        # Of each message that waits: topic, properties, log offset, store time.
-        self._waiting_topics: list[str] = []
-        self._waiting_properties: list[bytes] = []
-        self._waiting_offsets: list[int] = []
-        self._waiting_times: list[int] = []
+        self._waiting = WaitingKeys()
         # Of each entry that is still to be made: key hash, log offset, store time.
         self._left: tuple[Longs, Longs, Longs] | None = None
 
@@ -210,33 +204,26 @@ class Index:
 
     def add(self, topic: str, properties: bytes, log_offset: int, store_time_ms: int) -> None:
         """The same for the keys in a property string; an error leaves the message out."""
-        if len(self._waiting_offsets) >= self._waiting_max:
+        if self._waiting.count >= self._waiting_max:
             self.flush()
-        self._waiting_topics.append(topic)
-        self._waiting_properties.append(properties)
-        self._waiting_offsets.append(log_offset)
-        self._waiting_times.append(store_time_ms)
+        self._waiting.add(topic, properties, log_offset, store_time_ms)
 
     def add_run(
         self,
         topic: str,
-        properties: list[bytes],
+        properties: list[bytes] | EvenProperties,
         log_offset: int,
         sizes: list[int],
         store_time_ms: int,
     ) -> None:
         """The same for messages of one topic that follow each other in the log."""
-        if len(self._waiting_offsets) >= self._waiting_max:
+        if self._waiting.count >= self._waiting_max:
             self.flush()
-        count = len(properties)
-        self._waiting_topics += [topic] * count
-        self._waiting_properties += properties
-        self._waiting_offsets += accumulate(sizes[:-1], initial=log_offset)
-        self._waiting_times += [store_time_ms] * count
+        self._waiting.add_run(topic, properties, log_offset, sizes, store_time_ms)
 
     def flush(self) -> None:
         """File what waits; after an error the rest of it goes on waiting."""
-        while self._left is not None or self._waiting_offsets:
+        while self._left is not None or self._waiting.count:
             if self._left is None:
                 self._left = self._take_waiting()
             while self._left is not None:
@@ -248,18 +235,10 @@ class Index:
             self.flush()
 
     def _take_waiting(self) -> tuple[Longs, Longs, Longs] | None:
-        """The entries of messages that wait: all of them, unless they have much to say."""
-        properties = self._waiting_properties
-        count = len(properties)
-        ends = np.fromiter(accumulate(map(len, properties)), np.int64, count)
-        if ends[-1] + count > PROPERTIES_BYTES_MAX:
-            count = max(1, int(ends.searchsorted(PROPERTIES_BYTES_MAX - count)))
-        numbers, hashes = self._hashes.many(self._waiting_topics[:count], properties[:count])
-        log_offsets = np.fromiter(self._waiting_offsets, np.int64, count)
-        times = np.fromiter(self._waiting_times, np.int64, count)
-        for waiting in self._waiting():
-            del waiting[:count]
-        return self._new_ones(hashes, log_offsets[numbers], times[numbers])
+        """The entries of messages that wait, without those that have been filed already."""
+        texts, hashes, log_offsets, times = self._waiting.look(self._hashes)
+        self._waiting.remove(texts)
+        return self._new_ones(hashes, log_offsets, times)
 
     def _new_ones(
         self, hashes: Longs, log_offsets: Longs, times: Longs
@@ -288,18 +267,9 @@ class Index:
             return None
         return hashes[room:], log_offsets[room:], times[room:]
 
-    def _waiting(self) -> tuple[list[str], list[bytes], list[int], list[int]]:
-        return (
-            self._waiting_topics,
-            self._waiting_properties,
-            self._waiting_offsets,
-            self._waiting_times,
-        )
-
     def _forget_waiting(self) -> None:
         self._left = None
-        for waiting in self._waiting():
-            waiting.clear()
+        self._waiting.clear()
 
     def _create(self) -> IndexFile:
         self._files.make_directory(self.directory)

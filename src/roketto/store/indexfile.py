@@ -29,8 +29,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from roketto.store.even_properties import Longs
 from roketto.store.files import MappedFile
-from roketto.store.keyhashes import Longs
 
 SLOTS: Final = 5_000_000
 """Java's maxHashSlotNum."""

@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from roketto.protocol.javahash import java_hash
 from roketto.protocol.utf8 import decode_utf8
+from roketto.store.even_properties import Longs, Runs
 
 PROPERTIES_BYTES_MAX: Final = 1 << 18
 """What is looked at together: the longest property string has an eighth of it."""
 
-Longs = npt.NDArray[np.int64]
 _Units = npt.NDArray[np.uint32]
 
 _INVERSE_OF_31: Final = pow(31, -1, 1 << 32)
@@ -76,16 +76,21 @@ class KeyHashes:
             value = 31 * value + unit
         return _unsigned(value)
 
-    def many(self, topics: Sequence[str], properties: Sequence[bytes]) -> tuple[Longs, Longs]:
+    def many(
+        self, topics: Sequence[str], properties: Sequence[bytes], runs: Runs | None = None
+    ) -> tuple[Longs, Longs]:
         """The hashes of all keys of these messages, and of each the number of its message.
 
         In the order in which Java files them: message by message, its unique key first. All
-        property strings together must be within PROPERTIES_BYTES_MAX.
+        property strings together must be within PROPERTIES_BYTES_MAX. ``runs`` says which of them
+        are the texts of several messages.
         """
         lengths = np.fromiter(map(len, properties), np.int64, len(properties))
+        if runs is not None:
+            lengths = runs.lengths(lengths)
         text = b"\x02".join([b"", *properties, bytes(8)])
         # Where a message begins, without the 02 before it.
-        begins = np.empty(len(properties) + 1, np.int64)
+        begins = np.empty(lengths.size + 1, np.int64)
         begins[0] = 1
         np.cumsum(lengths + 1, out=begins[1:])
         begins[1:] += 1
@@ -97,9 +102,10 @@ class KeyHashes:
         np.cumsum(sums, dtype=np.uint32, out=sums)
         heads = np.fromiter(self._of_topics(topics), np.uint32, len(topics))
         hashes = (sums[stops - 1] - sums[starts - 1]) * _POWERS[stops - 1]
-        hashes += heads[numbers] * _POWERS[stops - starts]
+        owners = numbers if runs is None else runs.owners[numbers]
+        hashes += heads[owners] * _POWERS[stops - starts]
         if not text.isascii():
-            _correct(hashes, text, topics, numbers, starts, stops)
+            _correct(hashes, text, topics, owners, starts, stops)
         return numbers, np.abs(hashes.view(np.int32)).astype(np.int64) & _INT_MASK
 
     def _of_topics(self, topics: Sequence[str]) -> list[int]:
@@ -170,14 +176,14 @@ def _split(
 
 
 def _correct(
-    hashes: _Units, text: bytes, topics: Sequence[str], numbers: Longs, starts: Longs, stops: Longs
+    hashes: _Units, text: bytes, topics: Sequence[str], owners: Longs, starts: Longs, stops: Longs
 ) -> None:
     """Hash the keys that are not ASCII one by one: Java counts UTF-16 units, not bytes."""
     others = np.flatnonzero(np.frombuffer(text, np.uint8) >= _ASCII_END)
     is_other = others.searchsorted(stops) > others.searchsorted(starts)
     for place in np.flatnonzero(is_other).tolist():
         key = decode_utf8(text[starts[place] : stops[place]])
-        hashes[place] = java_hash(f"{topics[numbers[place]]}#{key}") & _UINT_MASK
+        hashes[place] = java_hash(f"{topics[owners[place]]}#{key}") & _UINT_MASK
 
 
 def _unsigned(value: int) -> int:

@@ -3,7 +3,7 @@
 from itertools import accumulate
 from typing import NamedTuple
 
-from roketto.protocol.ids import encode_offset_id
+from roketto.protocol.ids import encode_offset_id, encode_offset_ids
 
 __all__ = ["BatchResult", "PutResult"]
 
@@ -43,5 +43,10 @@ class BatchResult(NamedTuple):
     @property
     def message_ids(self) -> list[str]:
         """The broker's ids of the messages, in order."""
-        offsets = accumulate(self.sizes[:-1], initial=self.log_offset)
-        return [encode_offset_id(self.store_host, offset) for offset in offsets]
+        return self.joined_message_ids.split(",")
+
+    @property
+    def joined_message_ids(self) -> str:
+        """The same as one text, with commas between them, as a producer is told."""
+        log_offsets = accumulate(self.sizes[:-1], initial=self.log_offset)
+        return encode_offset_ids(self.store_host, log_offsets)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from roketto.broker.longpoll import PASSED_BY_MAX, LongPolls, Poll
-from roketto.store.dispatch import Arrival
+from roketto.store.dispatch import Arrival, ArrivedBatch
 from unit.broker.fake_connection import FakeConnection
 
 
@@ -88,6 +88,20 @@ def test_arrivals_of_one_turn_wake_a_poll_once(rig: Rig) -> None:
         rig.polls.arrived(arrival(offset))
     assert rig.turn() == 1
     assert (poll.resumed, late.resumed) == ([False], [False])
+
+
+def test_a_batch_wakes_as_its_messages_do(rig: Rig) -> None:
+    """Each poll that wants any of them, and only once, also when no poll is left for the rest."""
+    every = rig.park(Waiter(rig.connection))
+    last = rig.park(Waiter(rig.connection, queue_offset=5, code=9))
+    never = rig.park(Waiter(rig.connection, queue_offset=5, code=8))
+    batch = ArrivedBatch([8, 7, 9, 9], [b""] * 4)
+    rig.polls.arrived(Arrival("T", 0, 4, 8, 0, b"", batch))
+    assert rig.turn() == 1
+    assert (every.resumed, last.resumed, never.resumed) == ([False], [False], [])
+    rig.polls.arrived(Arrival("T", 0, 8, 8, 0, b"", batch))
+    rig.turn()
+    assert never.resumed == [False]
 
 
 def test_an_arrival_where_nobody_waits_does_nothing(rig: Rig) -> None:

@@ -19,6 +19,7 @@ from roketto.protocol.ids import (
     decode_offset_id,
     decode_unique_id,
     encode_offset_id,
+    encode_offset_ids,
     month_bounds_ms,
     substitute_ip,
 )
@@ -170,3 +171,14 @@ def test_any_text_is_an_id_or_a_record_error(text: str) -> None:
 def test_examples_of_the_documentation_are_true() -> None:
     results = doctest.testmod(ids_module)
     assert results.failed == 0
+
+
+@given(st.sampled_from([8, 20]).map(bytes), st.lists(st.integers(0, 2**63 - 1), min_size=1))
+def test_offset_ids_of_many_messages_are_those_of_each(host: bytes, log_offsets: list[int]) -> None:
+    expected = ",".join(encode_offset_id(host, log_offset) for log_offset in log_offsets)
+    assert encode_offset_ids(host, log_offsets) == expected
+
+
+def test_a_log_offset_that_is_no_64_bit_number_makes_no_ids() -> None:
+    with pytest.raises(RecordError, match="64-bit"):
+        encode_offset_ids(bytes(8), [0, 2**63])

@@ -19,6 +19,7 @@ from roketto.protocol.tags import tag_code
 from roketto.store import dispatch
 from roketto.store.commitlog import CommitLog
 from roketto.store.dispatch import Arrival, Dispatcher, Stored, StoredBatch, read_stored
+from roketto.store.even_properties import EvenProperties
 from roketto.store.files import Files
 from roketto.store.index import Index
 from roketto.store.queues import Queues
@@ -97,7 +98,11 @@ def test_an_arrival_is_announced_once(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("with_index", [True, False])
-def test_a_batch_is_dispatched_as_its_messages_one_by_one(tmp_path: Path, with_index: bool) -> None:
+@pytest.mark.parametrize("is_even", [True, False])
+def test_a_batch_is_dispatched_as_its_messages_one_by_one(
+    tmp_path: Path, with_index: bool, is_even: bool
+) -> None:
+    """Also where its property strings come as one text; arrivals are the same once asked for."""
     together, apart = (Rig(tmp_path / name, with_index=with_index) for name in "ab")
     for topic in ("T", SCHEDULE_TOPIC):
         stored = []
@@ -109,20 +114,25 @@ def test_a_batch_is_dispatched_as_its_messages_one_by_one(tmp_path: Path, with_i
             )
             stored.append(one)
             apart.dispatcher.dispatch(other)
+        raws = [each.properties_raw for each in stored]
         together.dispatcher.dispatch(
             StoredBatch(
                 topic, 0, 0, stored[0].log_offset, [each.size for each in stored],
-                stored[0].store_time_ms, [each.properties_raw for each in stored],
+                stored[0].store_time_ms,
+                EvenProperties(b"\x02".join(raws), 3, len(raws[0])) if is_even else raws,
             )
         )  # fmt: skip
         assert together.units(topic) == apart.units(topic)
         assert len(together.units(topic)) == 3
-    assert together.arrivals == apart.arrivals
+    assert len(together.arrivals) == 2
+    assert [each for batch in together.arrivals for each in batch.each()] == apart.arrivals
+    assert apart.arrivals[0].each() == apart.arrivals[:1]
     if with_index:
         assert together.find("x") == apart.find("x")
         assert len(together.find("u1")) == 1
     together.dispatcher.on_arrival = None
-    together.dispatcher.dispatch(StoredBatch("U", 0, 0, 10**6, [100], NOW_MS, [b""]))
+    none = EvenProperties(b"", 1, 0) if is_even else [b""]
+    together.dispatcher.dispatch(StoredBatch("U", 0, 0, 10**6, [100], NOW_MS, none))
     assert together.units("U") == [(10**6, 100, 0)]
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from roketto.protocol.properties import encode_properties
 from roketto.store.errors import DiskFullError
+from roketto.store.even_properties import EvenProperties
 from roketto.store.files import Files, MappedFile
 from roketto.store.index import WAITING_MAX, Index
 from roketto.store.indexfile import file_bytes
@@ -392,8 +393,12 @@ def test_a_run_of_messages_is_filed_as_its_messages_are(tmp_path: Path) -> None:
     together.add_run("T", raws, 100, [10, 20, 30, 40, 50], T0)
     for raw, log_offset in zip(raws, (100, 110, 130, 160, 200), strict=True):
         apart.add("T", raw, log_offset, T0)
+    even = EvenProperties(b"\x02".join(raws), len(raws), len(raws[0]))
+    together.add_run("T", even, 300, [10] * len(raws), T0 + 1_000)
+    for number, raw in enumerate(raws):
+        apart.add("T", raw, 300 + number * 10, T0 + 1_000)
     assert contents(together) == contents(apart)
-    assert query(together, "u4") == query(together, "k4") == [200]
+    assert query(together, "u4") == query(together, "k4") == [340, 200]
     together.close()
     apart.close()
 
@@ -402,10 +407,10 @@ def test_no_more_messages_wait_than_the_bound(tmp_path: Path) -> None:
     index = new_index(tmp_path, entries=100, waiting_max=3)
     for n in range(10):
         index.add("T", b"KEYS\x01k\x02", n * 10, T0)
-        assert len(index._waiting_offsets) <= 3
+        assert index._waiting.count <= 3
     for n in range(10, 20, 2):
         index.add_run("T", [b"KEYS\x01k\x02"] * 2, n * 10, [10, 10], T0)
-        assert len(index._waiting_offsets) <= 4
+        assert index._waiting.count <= 4
     assert query(index, "k") == [n * 10 for n in range(19, -1, -1)]
     index.close()
 
@@ -492,5 +497,5 @@ def test_a_sync_that_was_taken_is_for_what_was_filed_by_then(
     index.put("T", "later", None, 900, T0 + 9000)
     assert sync() == T0 + 4000
     assert len(syncs.names) == 1
-    assert index._waiting_offsets == [900]
+    assert index._waiting.count == 1
     index.close()

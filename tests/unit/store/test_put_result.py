@@ -18,4 +18,6 @@ def test_messages_of_a_batch_lie_one_behind_the_other() -> None:
     """Each has an id of its own, in order."""
     result = BatchResult(7, 1_000, [200, 300, 50], 5, HOST)
     assert result.end == 1_550
-    assert result.message_ids == [encode_offset_id(HOST, at) for at in (1_000, 1_200, 1_500)]
+    ids = [encode_offset_id(HOST, at) for at in (1_000, 1_200, 1_500)]
+    assert result.message_ids == ids
+    assert result.joined_message_ids == ",".join(ids)

@@ -157,7 +157,7 @@ def _send_batch(
     batch.properties_raw = raw = encode_utf8(header.properties or "")
     where = put_batch(context, batch)
     ext = {
-        "msgId": ",".join(where.message_ids),
+        "msgId": where.joined_message_ids,
         "queueId": str(queue_id),
         "queueOffset": str(where.queue_offset),
     }

@@ -1,0 +1,135 @@
+"""Proves that items of one shape are recognised, and that their records are those of all others."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roketto.protocol.batch import BatchItem, encode_batch
+from roketto.protocol.crc import encode_crc_property
+from roketto.protocol.errors import RecordError
+from roketto.protocol.limits import PROPERTIES_BYTES_MAX
+from roketto.protocol.record import Record
+from roketto.store import batch_records
+from roketto.store.batch_records import EncodedBatch, encode_batch_records
+from roketto.store.even_batch import EVEN_COUNT_MIN, EvenItems, find_even_items
+from roketto.store.even_properties import EvenProperties
+
+HOSTS = st.binary(min_size=8, max_size=8) | st.binary(min_size=20, max_size=20)
+ENDS = st.sampled_from([b"", b"\x02", b"#\x02", b"__CRC32#\x010123456789\x02"])
+
+
+@st.composite
+def even_batches(draw: st.DrawFn) -> Record:
+    """Bodies of one length and properties of one length, with anything in them."""
+    count = draw(st.integers(EVEN_COUNT_MIN, EVEN_COUNT_MIN + 4))
+    body_bytes, properties_bytes = draw(st.integers(0, 30)), draw(st.integers(0, 30))
+    end = draw(ENDS)
+    flag = draw(st.integers(-(2**31), 2**31 - 1))
+    items = [
+        BatchItem(
+            draw(st.binary(min_size=body_bytes, max_size=body_bytes)),
+            draw(st.binary(min_size=properties_bytes, max_size=properties_bytes)) + end,
+            flag,
+        )
+        for _ in range(count)
+    ]
+    return Record(
+        draw(st.sampled_from(["T", "T" * 127, "%RETRY%" + "g" * 200])),
+        encode_batch(items),
+        queue_id=draw(st.integers(0, 2**31 - 1)),
+        sys_flag=draw(st.integers(-(2**31), 2**31 - 1)),
+        born_host=draw(HOSTS),
+        store_host=draw(HOSTS),
+    )
+
+
+def one_by_one(batch: Record, append_crc: bool) -> EncodedBatch:
+    """The same records by the way that all others take."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_records, "find_even_items", lambda data: None)
+        return encode_batch_records(batch, 2**40, 2**50, 99, append_crc)
+
+
+@given(even_batches(), st.booleans())
+def test_records_of_even_items_are_those_made_one_by_one(batch: Record, append_crc: bool) -> None:
+    """Byte for byte, with every head, flag and end of the properties."""
+    expected = one_by_one(batch, append_crc)
+    encoded = encode_batch_records(batch, 2**40, 2**50, 99, append_crc)
+    assert encoded.data == expected.data
+    assert encoded.sizes == expected.sizes
+    assert list(encoded.properties) == expected.properties
+
+
+def even(properties: bytes, count: int = EVEN_COUNT_MIN) -> EvenItems:
+    found = find_even_items(encode_batch([BatchItem(b"body", properties)] * count))
+    assert found is not None
+    return found
+
+
+def test_the_short_way_is_taken_where_it_can_be() -> None:
+    """Otherwise the test before this one would compare a thing with itself."""
+    batch = Record("T", encode_batch([BatchItem(b"body", b"A\x01B\x02")] * EVEN_COUNT_MIN))
+    for append_crc in (False, True):
+        encoded = encode_batch_records(batch, 0, 0, 1, append_crc)
+        assert isinstance(encoded.properties, EvenProperties)
+        assert isinstance(one_by_one(batch, append_crc).properties, list)
+
+
+@pytest.mark.parametrize(
+    ("properties", "can"),
+    [
+        (b"", True),
+        (b"A\x01B\x02", True),
+        (b"A\x01#\x02", True),
+        (b"A\x01B", False),
+        (encode_crc_property(5), False),
+    ],
+)
+def test_a_checksum_follows_only_ended_properties_that_have_none(
+    properties: bytes, can: bool
+) -> None:
+    assert even(properties).can_end_with_crc() is can
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [],
+        [BatchItem(b"body")] * (EVEN_COUNT_MIN - 1),
+        [BatchItem(b"body" * 100)] * (EVEN_COUNT_MIN - 1),
+        [BatchItem(b"body")] * EVEN_COUNT_MIN + [BatchItem(b"longer")],
+        [BatchItem(b"body", b"ab")] * EVEN_COUNT_MIN + [BatchItem(b"bo", b"abcd")],
+        [BatchItem(b"body")] * EVEN_COUNT_MIN + [BatchItem(b"body", flag=1)],
+    ],
+)
+def test_few_items_and_those_of_several_shapes_are_not_even(items: list[BatchItem]) -> None:
+    assert find_even_items(encode_batch(items)) is None
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (0, 0), (0, -1), (0, 7), (0, 29), (16, -1), (16, 2**31 - 1), (16, 5), (16, 3), (24, 2**24),
+        (3 * 28, 29), (3 * 28 + 16, 5), (3 * 28 + 24, 2**24),
+    ],
+)  # fmt: skip
+def test_a_length_out_of_place_is_not_even_and_refused(at: int, value: int) -> None:
+    """Wherever it stands: each item has 28 bytes, the properties' length is at 24 of them."""
+    data = bytearray(encode_batch([BatchItem(b"body", b"ab")] * EVEN_COUNT_MIN))
+    struct.pack_into(">i", data, at, value)
+    assert find_even_items(bytes(data)) is None
+    with pytest.raises(RecordError, match="batch"):
+        encode_batch_records(Record("T", bytes(data)), 0, 0, 1)
+
+
+def test_numbers_and_properties_that_do_not_fit_are_refused() -> None:
+    batch = Record("T", encode_batch([BatchItem(b"one")] * EVEN_COUNT_MIN))
+    with pytest.raises(RecordError, match="does not fit its field"):
+        encode_batch_records(batch, 2**63 - 2, 0, 1)
+    longest = bytes(PROPERTIES_BYTES_MAX - 1) + b"\x02"
+    batch.body = encode_batch([BatchItem(b"one", longest)] * EVEN_COUNT_MIN)
+    assert len(encode_batch_records(batch, 0, 0, 1).sizes) == EVEN_COUNT_MIN
+    with pytest.raises(RecordError, match="with their checksum"):
+        encode_batch_records(batch, 0, 0, 1, append_crc=True)
