@@ -21,11 +21,7 @@ from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import ONE_WAY_FLAG, Command
 from roketto.protocol.errors import RequestError
 from roketto.protocol.headers.base import decode_header
-from roketto.protocol.headers.send import (
-    SendMessageRequest,
-    SendMessageV2Request,
-    send_request_from_v2,
-)
+from roketto.protocol.headers.send import SendMessageRequest, SendMessageV2Request
 from roketto.protocol.limits import TOPIC_BYTES_MAX
 from roketto.protocol.names import dlq_topic, is_retry_topic
 from roketto.protocol.properties import get_property, join_properties, remove_property
@@ -39,6 +35,9 @@ from roketto.protocol.sysflags import (
 from roketto.protocol.utf8 import encode_utf8
 from roketto.remoting.connection import Connection, Reply
 from roketto.store.store import PutResult
+
+SendHeader = SendMessageRequest | SendMessageV2Request
+"""Both have the same fields, but for those that nobody here looks at."""
 
 _DLQ_QUEUES: Final = 1
 
@@ -95,13 +94,10 @@ def send_v1(context: Context, connection: Connection, request: Command) -> Reply
 
 def send_any(context: Context, connection: Connection, request: Command) -> Reply:
     """310 and 320, whatever is asked."""
-    header = send_request_from_v2(decode_header(SendMessageV2Request, request.ext))
-    return _send(context, connection, request, header)
+    return _send(context, connection, request, decode_header(SendMessageV2Request, request.ext))
 
 
-def _send(
-    context: Context, connection: Connection, request: Command, header: SendMessageRequest
-) -> Reply:
+def _send(context: Context, connection: Connection, request: Command, header: SendHeader) -> Reply:
     target = check_send(context, connection, header)
     if header.batch:
         return _send_batch(context, connection, request, header, target)
@@ -136,7 +132,7 @@ def _send_batch(
     context: Context,
     connection: Connection,
     request: Command,
-    header: SendMessageRequest,
+    header: SendHeader,
     target: SendTarget,
 ) -> Reply:
     """Its messages are stored as they were sent; only place and time are the broker's."""
@@ -195,7 +191,7 @@ def waits_for_disk(raw: bytes) -> bool:
 # --- what is checked, in this order ---------------------------------------------------------------
 
 
-def check_send(context: Context, connection: Connection, header: SendMessageRequest) -> SendTarget:
+def check_send(context: Context, connection: Connection, header: SendHeader) -> SendTarget:
     """The topic to send to; RequestError if it, its queue or the broker may not be sent to."""
     config = context.config
     start_ms = config.start_accept_send_request_time_stamp
@@ -229,7 +225,7 @@ def check_send(context: Context, connection: Connection, header: SendMessageRequ
     return target
 
 
-def choose_queue(header: SendMessageRequest, target: SendTarget) -> int:
+def choose_queue(header: SendHeader, target: SendTarget) -> int:
     """The queue that was asked for; below zero means any."""
     if header.queue_id >= 0:
         return header.queue_id
@@ -242,9 +238,7 @@ def choose_queue(header: SendMessageRequest, target: SendTarget) -> int:
     return random.randrange(target.write_queue_count)
 
 
-def _redirect_dead(
-    context: Context, request: Command, header: SendMessageRequest, record: Record
-) -> None:
+def _redirect_dead(context: Context, request: Command, header: SendHeader, record: Record) -> None:
     """Let a message for a retry topic that was tried often enough become a dead letter."""
     name = group_of_retry_topic(header.topic)
     group = context.groups.find(name)
@@ -294,7 +288,7 @@ def make_record(
     context: Context,
     connection: Connection,
     request: Command,
-    header: SendMessageRequest,
+    header: SendHeader,
     target: SendTarget,
     queue_id: int,
 ) -> Record:
