@@ -7,7 +7,7 @@ A group tells its filters with its heartbeats. They outlive the group's consumer
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from roketto.broker.bloom import BloomFilter
 from roketto.broker.config import BrokerConfig
@@ -39,12 +39,15 @@ _GRACE_MS: Final = 30_000
 """A filter found at the start has been without consumers for about a heartbeat; as in Java."""
 
 
-class _Kept(NamedTuple):
+class _Kept:
     """A subscription that was looked at, and what it wants."""
 
-    subscription: SubscriptionData
-    version: int
-    wanted: Wanted
+    __slots__ = ("subscription", "version", "wanted")
+
+    def __init__(self, subscription: SubscriptionData, wanted: Wanted) -> None:
+        self.subscription: SubscriptionData = subscription
+        self.version: int = subscription.sub_version
+        self.wanted: Wanted = wanted
 
 
 class Filters:
@@ -204,7 +207,7 @@ class Filters:
         wanted = wanted_by_heartbeat(subscription)
         if len(self._by_heartbeat) >= self._kept_max:
             self._by_heartbeat.clear()
-        self._by_heartbeat[key] = _Kept(subscription, subscription.sub_version, wanted)
+        self._by_heartbeat[key] = _Kept(subscription, wanted)
         return wanted
 
     def wanted_in(

@@ -54,7 +54,7 @@ class Offsets:
     def note_pulled(self, topic: str, group: str, queue_id: int, offset: int) -> None:
         """Remember the offset that a group was sent messages up to."""
         pulled, key = self._pulled, (topic, group, queue_id)
-        if key in pulled or len(pulled) < PULLED_MAX:
+        if len(pulled) < PULLED_MAX or key in pulled:
             pulled[key] = offset
 
     def pulled(self, topic: str, group: str, queue_id: int) -> int | None:

@@ -26,13 +26,15 @@ from roketto.remoting.connection import Connection
 from roketto.store.reading import GetStatus
 
 KNOWN_MAX: Final = 10_000
-"""Pulls that are remembered, some 10 MB: those of as many queues of groups as are read at a time.
-If there are more, it is begun anew."""
+"""Pulls that are remembered: those of as many queues of groups as are read at a time. If there are
+more, it is begun anew."""
 
-_MARK: Final = struct.Struct(">I")
+_KEY_CHARS_MAX: Final = 1_024
+"""Longer ones, with hundreds of tags, are not remembered; the others take 15 MB at the most."""
+
+_START: Final = struct.Struct(f">I{len(PULL_START)}s")
 _PREFIX: Final = struct.Struct(">II")
 _HEADER_AT: Final = 4
-_START_END: Final = _HEADER_AT + len(PULL_START)
 _FOUND: Final = GetStatus.FOUND
 _PULL: Final = int(RequestCode.PULL_MESSAGE)
 _OFFSET_DIGITS_MAX: Final = 18
@@ -64,10 +66,11 @@ class PullLane:
 
     def answer(self, connection: Connection, frame: memoryview) -> bool:
         """Answer a plain pull with messages; False, and nothing done, if the frame is not one."""
-        if frame[_HEADER_AT:_START_END] != PULL_START:
+        if len(frame) < _START.size:
             return False
-        # Also where the header is not JSON, which the top byte says: it would be longer by far.
-        if _MARK.unpack_from(frame)[0] != len(frame) - _HEADER_AT:
+        mark, start = _START.unpack_from(frame)
+        # A header that is not JSON has another top byte: as a length it would be far too much.
+        if start != PULL_START or mark != len(frame) - _HEADER_AT:
             return False
         header = decode_pull(frame[_HEADER_AT:])
         if header is None or header.code != _PULL or header.flag:
@@ -76,13 +79,13 @@ class PullLane:
         asked = self._asked(header.extFields)
         if asked is None or not context.config.broker_permission & READABLE:
             return False
-        queue = context.store.queue(asked.topic, asked.queue_id)
-        if queue is None or asked.queue_offset >= queue.queue_offset_max:
-            return False  # as with most pulls of those who keep up: let it not be checked twice
         group = context.groups.get(asked.group)
         if group is None:
             return False
         try:
+            queue = context.store.queue(asked.topic, asked.queue_id)
+            if queue is None or asked.queue_offset >= queue.queue_offset_max:
+                return False  # as with most pulls of those who keep up: nothing is checked twice
             topic, wanted = check(context, connection, asked, group)
             if wanted.needs_properties:
                 return False
@@ -145,7 +148,8 @@ class PullLane:
             asked = Asked(pull_header(fields))
         except RequestError:
             return None
-        if len(self._known) >= self._known_max:
-            self._known.clear()
-        self._known[key] = asked
+        if len(key) <= _KEY_CHARS_MAX:
+            if len(self._known) >= self._known_max:
+                self._known.clear()
+            self._known[key] = asked
         return asked

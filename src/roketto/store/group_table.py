@@ -55,7 +55,8 @@ class GroupTable(Table[SubscriptionGroupWrapper]):
 
     def forbidden(self, group: str, topic: str) -> int:
         """What ``group`` may not do with ``topic``, as bits; 0 if it may do everything."""
-        return self._body.forbidden_table.get(group, {}).get(topic, 0)
+        forbidden = self._body.forbidden_table
+        return forbidden.get(group, {}).get(topic, 0) if forbidden else 0
 
     def forbid(self, group: str, topic: str, bits: int) -> None:
         """Set these bits; 0 takes the entry away, and only that of this topic."""

@@ -30,10 +30,16 @@ _FEW: Final = 64
 """Units that are unpacked at once: twice as many as most consumers ask for."""
 
 _UNITS: Final = tuple([struct.Struct(">" + "qiq" * count) for count in range(_FEW + 1)])
-"""So many units, all their fields."""
+_PLACES: Final = tuple([struct.Struct(">" + "qi8x" * count) for count in range(_FEW + 1)])
+"""So many units, with their tags codes and without."""
 
-_SIZES: Final = tuple([struct.Struct(">" + "8xi8x" * count) for count in range(_FEW + 1)])
-"""The sizes of so many units."""
+_RUNS: Final = tuple(
+    [struct.Struct(">qi8x" + "8xi8x" * (count - 2) + "qi8x") for count in range(_FEW + 1)]
+)
+"""Of so many units, two or more: the sizes, and before the first and the last also the offset."""
+
+_PAIR: Final = struct.Struct(">qi8xq")
+_OFFSET: Final = struct.Struct(">q")
 
 
 class GetStatus(Enum):
@@ -192,26 +198,32 @@ def _read_near(
     there are many or old ones among them, or if more units are needed.
     """
     count = len(raw) // UNIT_BYTES
-    start = int.from_bytes(raw[:8])
-    if not 0 < count <= _FEW or start < log.min_offset or not log.is_likely_in_memory(start):
+    if not 0 < count <= _FEW:
         return None
-    if codes is None and count <= limits.memory_count:
+    start: int = _OFFSET.unpack_from(raw)[0]
+    if start < log.min_offset or not log.is_likely_in_memory(start):
+        return None
+    fields: tuple[int, ...]
+    if codes is None and 1 < count <= limits.memory_count and _has_neighbours(raw):
         # Records without a gap between them are as long as the way from the first to the end of
         # the last: then nothing is done for each unit.
-        size = int.from_bytes(raw[-20:-12]) + int.from_bytes(raw[-12:-8]) - start
-        if size <= limits.memory_bytes and sum(_SIZES[count].unpack(raw)) == size:
+        fields = _RUNS[count].unpack(raw)
+        last = fields[count]
+        size = last + fields[count + 1] - start
+        if size <= limits.memory_bytes and sum(fields) == start + last + size:
             view = log.read(start, size)
             return GetResult(_FOUND, queue_offset + count, least, most, [view], count, size)
-    fields: tuple[int, ...] = _UNITS[count].unpack(raw)
+    step = 2 if codes is None else 3
+    fields = (_PLACES if codes is None else _UNITS)[count].unpack(raw)
     bytes_max = limits.memory_bytes
     count_max = min(count_max, limits.memory_count)
     ranges: list[tuple[int, int]] = []
     begin = end = -1
     taken = total = at = 0
     while at < count:
-        if codes is None or fields[3 * at + 2] in codes:
-            log_offset = fields[3 * at]
-            size = fields[3 * at + 1]
+        if codes is None or fields[step * at + 2] in codes:
+            log_offset = fields[step * at]
+            size = fields[step * at + 1]
             if taken and (taken >= count_max or total + size > bytes_max):
                 break
             if log_offset != end:
@@ -227,6 +239,12 @@ def _read_near(
     ranges.append((begin, end))
     views = log.segments.read_many(ranges)
     return GetResult(_FOUND, queue_offset + at, least, most, views, taken, total)
+
+
+def _has_neighbours(raw: bytes) -> bool:
+    """Whether the record of the second unit follows on that of the first."""
+    start, size, following = _PAIR.unpack_from(raw)
+    return bool(start + size == following)
 
 
 def _outside(offset: int, least: int, most: int) -> tuple[GetStatus, int]:

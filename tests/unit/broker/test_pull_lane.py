@@ -81,6 +81,7 @@ def noted(rig: PullRig) -> tuple[object, ...]:
         {"maxMsgNums": "-5", "subVersion": "-1", "requestSource": "2"},
         {"subscription": "a"},
         {"subscription": "b || c", "expressionType": ""},
+        {"subscription": " || ".join(map(str, range(500))) + " || b"},
         {"queueId": "1"},
         {"sysFlag": "7", "commitOffset": "5", "queueOffset": "5"},
         BY_HEARTBEAT,
@@ -205,6 +206,22 @@ def test_who_may_not_read_is_left_alone(rig: PullRig) -> None:
     rig.context.groups.put(SubscriptionGroupConfig(group_name="G"))
     rig.context.topics.put(TopicConfig(topic_name="T", perm=2))
     assert quick(rig, frame) is None
+
+
+def test_a_queue_that_cannot_be_read_is_left_to_the_ordinary_way(
+    rig: PullRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the disk says, the connection lives on and gets an answer."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    before = noted(rig)
+    for method in ("queue", "get"):
+        with monkeypatch.context() as patched:
+            patched.setattr(rig.store, method, fail)
+            assert quick(rig, frame_of(dict(FIELDS))) is None
+    assert noted(rig) == before
 
 
 def test_a_commit_that_fails_is_left_to_the_ordinary_way(

@@ -44,6 +44,7 @@ FORBIDDEN_BY_SUBSCRIPTION: Final = 5
 _SUSPEND_MS_MAX: Final = 300_000
 """Clients ask for 15 or 20 seconds; whoever asks for more is told to ask again after this."""
 
+_BROADCASTING: Final = MessageModel.BROADCASTING
 _LITE_PULL: Final = int(RequestCode.LITE_PULL_MESSAGE)
 _FOUND: Final = int(ResponseCode.SUCCESS)
 _NOT_FOUND: Final = int(ResponseCode.PULL_NOT_FOUND)
@@ -298,7 +299,7 @@ def _wanted_by_heartbeat(context: Context, asked: Asked, group: SubscriptionGrou
             ResponseCode.SUBSCRIPTION_NOT_EXIST,
             f"the consumer's group info not exist: no heartbeat of group {name} has come",
         )
-    if online.message_model is MessageModel.BROADCASTING and not group.consume_broadcast_enable:
+    if online.message_model is _BROADCASTING and not group.consume_broadcast_enable:
         raise ForbiddenError(
             FORBIDDEN_TO_BROADCAST, f"the consumer group[{name}] can not consume by broadcast way"
         )
