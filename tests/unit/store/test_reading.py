@@ -68,6 +68,13 @@ def offsets_of(result: GetResult) -> list[int]:
     return [record.queue_offset for record in records]
 
 
+def facts_of(result: GetResult) -> tuple[object, ...]:
+    return (
+        result.status, result.next_offset, result.min_offset, result.max_offset, result.views,
+        result.count, result.size, result.is_behind_memory,
+    )  # fmt: skip
+
+
 def test_records_that_follow_each_other_are_one_view(rig: Rig) -> None:
     """Ten messages in a row, one slice of the mapped file."""
     for _ in range(10):
@@ -258,5 +265,4 @@ def test_whoever_looks_closer_reads_the_same(rig: Rig) -> None:
         codes = choose.choice(tags)
         near = rig.get(offset, count, codes, limits=limits)
         closer = rig.get(offset, count, codes, lambda _: True, limits)
-        for name in GetResult.__slots__:
-            assert getattr(near, name) == getattr(closer, name), (name, offset, count, limits)
+        assert facts_of(near) == facts_of(closer), (offset, count, limits)
