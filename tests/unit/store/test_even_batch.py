@@ -1,6 +1,8 @@
 """Proves that items of one shape are recognised, and that their records are those of all others."""
 
 import struct
+from datetime import UTC
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ from roketto.store import batch_records
 from roketto.store.batch_records import EncodedBatch, encode_batch_records
 from roketto.store.even_batch import EVEN_COUNT_MIN, EvenItems, find_even_items
 from roketto.store.even_properties import EvenProperties
+from roketto.store.store import Store, StoreSettings
 
 HOSTS = st.binary(min_size=8, max_size=8) | st.binary(min_size=20, max_size=20)
 ENDS = st.sampled_from([b"", b"\x02", b"#\x02", b"__CRC32#\x010123456789\x02"])
@@ -133,3 +136,44 @@ def test_numbers_and_properties_that_do_not_fit_are_refused() -> None:
     assert len(encode_batch_records(batch, 0, 0, 1).sizes) == EVEN_COUNT_MIN
     with pytest.raises(RecordError, match="with their checksum"):
         encode_batch_records(batch, 0, 0, 1, append_crc=True)
+
+
+def files_of(root: Path) -> dict[str, bytes]:
+    """What a store has of messages: the log, the units of its queues and the index."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for folder in ("commitlog", "consumequeue", "index")
+        for path in (root / folder).rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("properties", ["TAGS\x01t\x02", ""])
+def test_a_batch_leaves_the_files_that_its_messages_would_leave(
+    tmp_path: Path, properties: str
+) -> None:
+    """Byte for byte, and whoever asks in between finds its messages by their keys."""
+    settings = StoreSettings(
+        segment_bytes=65_536, queue_file_bytes=2_000, index_slots=100, index_entries=1_000
+    )
+    together, apart = (
+        Store(tmp_path / name, settings, clock_ms=lambda: 1_700_000_000_000, zone=UTC)
+        for name in ("together", "apart")
+    )
+    together.open(1)
+    apart.open(1)
+    for number in range(100, 100 + 3 * EVEN_COUNT_MIN, EVEN_COUNT_MIN):
+        items = [
+            BatchItem(b"body %d" % n, f"UNIQ_KEY\x01U{n}\x02{properties}KEYS\x01a b\x02".encode())
+            for n in range(number, number + EVEN_COUNT_MIN)
+        ]
+        batch = Record("T", encode_batch(items), queue_id=3)
+        log_end = together.append_batch(batch).end
+        for item in items:
+            end = apart.append(Record("T", item.body, item.properties_raw, queue_id=3)).end
+        assert log_end == end
+        assert together.query("T", f"U{number + 1}", 1, 0, 1 << 60)
+    together.close()
+    apart.close()
+    assert files_of(tmp_path / "together") == files_of(tmp_path / "apart")
+    assert len(files_of(tmp_path / "apart")) > 2
