@@ -75,7 +75,7 @@ class ServerConfig(Config):
 
     connections_max: Annotated[int, _COUNT] = 10_000
     connections_per_address_max: Annotated[int, _COUNT] = 4_000
-    busy_poll_micros: Annotated[int, Option(high=10_000, java=False)] = 100
+    busy_poll_micros: Annotated[int, Option(high=10_000, java=False)] = 250
     """How long to look for the next request before sleeping; 0: never."""
     tls_server_mode: Annotated[
         str, Option(key="tls.server.mode", choices=_TLS_MODES, java=False)
