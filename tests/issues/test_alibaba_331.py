@@ -29,7 +29,7 @@ def test_a_disk_that_was_full_is_used_again_when_it_is_not() -> None:
     store.open(1)
     for number in range(10):
         store.append(Record("T", b"%d" % number))
-    waiting = len(store._waiting.messages)
+    waiting = len(store.appender.waiting.messages)
     files.set_usage(100, 3)
     store.retention.measure()
     assert waiting == 10

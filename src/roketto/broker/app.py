@@ -133,11 +133,13 @@ class Broker:
         store = Store(
             config.store_path_root_dir, store_settings(config),
             clock_ms=self._clock_ms, on_arrival=polls.arrived, delay_of_level=levels.delay_ms,
-            on_flushed=self._note_flushed, on_failure=self._note_failure,
+            on_flushed=self._note_flushed, on_failure=self._note_failure, waited=polls.queues,
+            on_wanted=self._want_flush,
         )  # fmt: skip
         stats = Statistics(enable_detail_stat=config.enable_detail_stat)
         durability = Durability(
             store.advance,
+            request_flush=store.request_flush,
             is_sync=config.flush_disk_type == "SYNC_FLUSH",
             timeout_s=config.sync_flush_timeout / 1000,
             busy_after_s=busy_after_s(config),
@@ -209,6 +211,10 @@ class Broker:
     def _note_topic(self, topic: TopicConfig | None) -> None:
         self._tables.save_soon()
         self.context.registration.announce(topic)
+
+    def _want_flush(self) -> None:
+        if self._context is not None:
+            self._context.durability.want_flush()
 
     def _note_flushed(self, offset: int) -> None:
         if self._context is not None:

@@ -11,12 +11,13 @@ then is refused before anything is stored, and may try another broker at once.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NoReturn
 
 from roketto.clock import monotonic_s
 from roketto.protocol.codes import ResponseCode
-from roketto.protocol.command import Command
+from roketto.protocol.command import Command, decode_command, encode_command
 from roketto.protocol.errors import RequestError
+from roketto.protocol.frame import LENGTH_BYTES
 from roketto.remoting.connection import Connection, Reply
 
 NEVER_S: Final = float("inf")
@@ -26,12 +27,46 @@ _BUSY_LEAST: Final = 128
 better off where they are: the sync that ends covers all of them."""
 
 
-class _Waiting(NamedTuple):
-    end: int
-    since_s: float
-    connection: Connection
-    request: Command
-    answer: Command
+def _nothing() -> None:
+    """What a log is asked for that syncs without being asked."""
+
+
+class _Waiting:
+    """One answer that waits: a command for a request, or what is written already."""
+
+    __slots__ = ("answer", "connection", "end", "request", "since_s", "written")
+
+    def __init__(
+        self,
+        end: int,
+        since_s: float,
+        connection: Connection,
+        request: Command | None,
+        answer: Command | None,
+        written: bytes,
+    ) -> None:
+        self.end: int = end
+        self.since_s: float = since_s
+        self.connection: Connection = connection
+        self.request: Command | None = request
+        self.answer: Command | None = answer
+        self.written: bytes = written
+
+    def release(self) -> None:
+        """Let it leave with the next ``proceed`` of its connection."""
+        if self.request is None or self.answer is None:
+            self.connection.release_written(self.written)
+        else:
+            self.connection.release(self.request, self.answer)
+
+    def fail(self, reason: str) -> None:
+        """The same, but it says that nobody knows how safe its message is."""
+        answer = self.answer or decode_command(memoryview(self.written)[LENGTH_BYTES:])
+        answer.code = ResponseCode.FLUSH_DISK_TIMEOUT
+        answer.remark = reason
+        if self.answer is None:
+            self.written = encode_command(answer)
+        self.release()
 
 
 class Durability:
@@ -46,8 +81,9 @@ class Durability:
     return durability.answer_when_safe(connection, request, answer, where.end)
 
     ``timeout_s`` and ``busy_after_s`` may change at any time. ``note_taken`` is told how many
-    milliseconds each answer has waited. ``note_flushed`` and ``note_failure`` are for the store's
-    flushing thread.
+    milliseconds each answer has waited. ``request_flush`` is asked to sync the log at the end of a
+    turn in which somebody has called ``want_flush``. ``note_flushed`` and ``note_failure`` are for
+    the store's flushing thread.
     """
 
     def __init__(
@@ -56,6 +92,7 @@ class Durability:
         *,
         is_sync: bool,
         timeout_s: float,
+        request_flush: Callable[[], None] = _nothing,
         busy_after_s: float = NEVER_S,
         note_taken: Callable[[int], None] | None = None,
         now_s: Callable[[], float] = monotonic_s,
@@ -67,6 +104,8 @@ class Durability:
         self.is_busy = False
         """Whether sends are to be refused; one look at it is all that they cost."""
         self._advance_store = advance
+        self._request_flush = request_flush
+        self._is_wanted = False
         self._is_sync = is_sync
         self._note_taken = note_taken or _ignore
         self._now_s = now_s
@@ -94,8 +133,26 @@ class Durability:
         if not self._is_sync:
             return answer
         connection.hold()
-        self._waiting.append(_Waiting(end, self._now_s(), connection, request, answer))
+        self._waiting.append(_Waiting(end, self._now_s(), connection, request, answer, b""))
         return None
+
+    def write_when_safe(self, connection: Connection, answer: bytes, end: int) -> None:
+        """The same for an answer that is written already, as its frame."""
+        if not self._is_sync:
+            connection.put(answer)
+            return
+        connection.hold()
+        self._waiting.append(_Waiting(end, self._now_s(), connection, None, None, answer))
+
+    def want_flush(self) -> None:
+        """A message waits for the disk: have it synced once this turn of the loop is over."""
+        if not self._is_wanted and self._loop is not None:
+            self._is_wanted = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_wanted = False
+        self._request_flush()
 
     def refuse(self) -> NoReturn:
         """Raise what a send is told while the disk is busy."""
@@ -136,10 +193,14 @@ class Durability:
         flushed = self._advance_store()
         waiting = self._waiting
         now_s = self._now_s()
+        touched: dict[Connection, None] = {}
         while waiting and waiting[0].end <= flushed:
-            _, since_s, connection, request, answer = waiting.popleft()
-            self._note_taken(_milliseconds(now_s - since_s))
-            connection.release(request, answer)
+            entry = waiting.popleft()
+            self._note_taken(_milliseconds(now_s - entry.since_s))
+            entry.release()
+            touched[entry.connection] = None
+        for connection in touched:
+            connection.proceed()
         if self._failure is not None:
             reason = f"a write to the disk has failed: {self._failure}"
             self._give_up(len(waiting), reason, now_s)
@@ -160,11 +221,10 @@ class Durability:
 
     def _give_up(self, count: int, reason: str, now_s: float) -> None:
         for _ in range(count):
-            _, since_s, connection, request, answer = self._waiting.popleft()
-            answer.code = ResponseCode.FLUSH_DISK_TIMEOUT
-            answer.remark = reason
-            self._note_taken(_milliseconds(now_s - since_s))
-            connection.release(request, answer)
+            entry = self._waiting.popleft()
+            self._note_taken(_milliseconds(now_s - entry.since_s))
+            entry.fail(reason)
+            entry.connection.proceed()
 
     def _judge(self, now_s: float) -> None:
         waiting = self._waiting

@@ -8,10 +8,9 @@ from roketto.broker.send_lane import SendLane
 from roketto.protocol.headers.pull_frame import PULL_START
 from roketto.remoting.connection import Connection
 
-_HEADER_AT: Final = 4
-_CODE_AT: Final = _HEADER_AT + PULL_START.index(b"1")
-"""Where the first digit of the code is in a header whose first member is that."""
-_PULL_DIGIT: Final = PULL_START[_CODE_AT - _HEADER_AT]
+_CODE_AT: Final = 4 + PULL_START.index(b"1")
+"""Where the first digit of the code is in a frame whose header begins with it."""
+_PULL_DIGIT: Final = PULL_START[PULL_START.index(b"1")]
 
 
 class Lanes:
@@ -21,10 +20,10 @@ class Lanes:
         self._send: SendLane = SendLane(context)
         self._pull: PullLane = PullLane(context)
 
-    def answer(self, connection: Connection, frame: memoryview) -> bool:
+    def answer(self, connection: Connection, data: bytes, at: int, end: int) -> bool:
         """Whether one of the lanes has answered the frame; if not, nothing was done."""
-        if len(frame) <= _CODE_AT:
+        if end - at <= _CODE_AT:
             return False
-        if frame[_CODE_AT] == _PULL_DIGIT:
-            return self._pull.answer(connection, frame)
-        return self._send.answer(connection, frame)
+        if data[at + _CODE_AT] == _PULL_DIGIT:
+            return self._pull.answer(connection, memoryview(data)[at:end])
+        return self._send.answer(connection, data, at, end)

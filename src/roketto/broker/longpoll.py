@@ -6,7 +6,7 @@ is resumed. An arrival in a queue on which nobody waits costs one look-up.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from roketto.clock import monotonic_s
@@ -102,6 +102,11 @@ class LongPolls:
     def __len__(self) -> int:
         """How many polls wait."""
         return self._count
+
+    @property
+    def queues(self) -> Mapping[tuple[str, int], object]:
+        """The queues on which somebody waits, by topic and id; ``Store.waited``."""
+        return self._queues
 
     def waiting_on(self, topic: str, queue_id: int) -> int:
         """How many polls wait for messages of one queue."""

@@ -2,34 +2,37 @@
 
 It reads and writes what ``handlers.send.send_v2`` does, without a command in between. Whatever is
 not plain it leaves to the ordinary way, untouched: other requests, headers that are not JSON as
-FastJSON writes it, and everything under SYNC_FLUSH, where answers have to wait.
+FastJSON writes it, and the first header of each kind.
 """
 
 import struct
 from typing import Final
 
 from roketto.broker.context import Context
-from roketto.broker.plain_send import store_plain
+from roketto.broker.plain_send import store_plain, unique_key
 from roketto.protocol.codes import RequestCode
-from roketto.protocol.command import ONE_WAY_FLAG
 from roketto.protocol.errors import RequestError
-from roketto.protocol.headers.send_frame import SEND_V2_START, decode_send_v2
+from roketto.protocol.headers.send_frame import SEND_V2_START
+from roketto.protocol.headers.send_kinds import SendKinds
 from roketto.protocol.json_header import encode_json_text
 from roketto.protocol.versions import CURRENT_VERSION
 from roketto.remoting.connection import Connection
 from roketto.store.errors import StoreError
 
-_MARK: Final = struct.Struct(">I")
+_MARK_BYTES: Final = 4
 _PREFIX: Final = struct.Struct(">II")
-_HEADER_AT: Final = 4
-_START_END: Final = _HEADER_AT + len(SEND_V2_START)
 _SEND_V2: Final = int(RequestCode.SEND_MESSAGE_V2)
-
-_ANSWER: Final = (
-    '{"code":0,"extFields":{"msgId":"%s%016X","queueId":"%s","queueOffset":"%d",'
-    '"transactionId":"%s","MSG_REGION":"%s","TRACE_ON":"%s"},"flag":1,"language":"PYTHON",'
-    '"opaque":%d,"serializeTypeCurrentRPC":"JSON","version":' + str(CURRENT_VERSION) + "}"
-)
+_ANSWER_END: Final = f'"serializeTypeCurrentRPC":"JSON","version":{CURRENT_VERSION}}}'
+_WAITS: Final = "WAIT\x01true"
+_BODY_COPIED_MAX: Final = 16_384
+"""Up to this size a copy of a body is cheaper than a view of it."""
+_NUMBERS: Final = {str(number): number for number in range(1_024)}
+"""Queue ids and flags are mostly among these."""
+_PREFIXES: Final = [_PREFIX.pack(_MARK_BYTES + size, size) for size in range(1_024)]
+"""The lengths before a header of so many bytes."""
+_LAST_BITS: Final = 12
+_LAST_DIGITS: Final = [f"{number:03X}" for number in range(1 << _LAST_BITS)]
+"""How log offsets end, which differ in not much more from one message to the next."""
 
 
 class SendLane:
@@ -37,45 +40,89 @@ class SendLane:
 
     def __init__(self, context: Context) -> None:
         self._context: Context = context
-        self._is_open: bool = context.config.flush_disk_type != "SYNC_FLUSH"
-        self._region: str = _escaped(context.config.region_id)
+        self._is_sync: bool = context.config.flush_disk_type == "SYNC_FLUSH"
+        self._kinds: SendKinds = SendKinds()
+        self._born: str = "0"
+        self._born_ms: int = 0
+        self._high: int = -1
+        self._first_digits: str = ""
+        self._region: str = ""
+        self._region_text: str = ""
 
-    def answer(self, connection: Connection, frame: memoryview) -> bool:
+    def answer(self, connection: Connection, data: bytes, at: int, end: int) -> bool:
         """Store and answer a plain send; False, and nothing done, if the frame is not one."""
-        if not self._is_open or frame[_HEADER_AT:_START_END] != SEND_V2_START:
+        header_at = at + _MARK_BYTES
+        if data[at] or not data.startswith(SEND_V2_START, header_at):
             return False
-        body_at: int = _HEADER_AT + _MARK.unpack_from(frame)[0]
-        if body_at > len(frame):  # also where the header is not JSON: that is the top byte
+        body_at = header_at + (data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3])
+        if body_at >= end:
             return False
-        header = decode_send_v2(frame[_HEADER_AT:body_at])
-        if header is None or header.code != _SEND_V2 or header.flag & ~ONE_WAY_FLAG:
+        send = self._kinds.read(data[header_at:body_at])
+        if send is None:
             return False
-        fields = header.extFields
-        queue: str = fields.e
-        if fields.j != "0" or fields.m != "false" or fields.l is not None:
+        properties = send.properties
+        key = unique_key(properties)
+        if not key or (self._is_sync and _WAITS not in properties):
             return False
+        body: bytes | memoryview
+        if end - body_at <= _BODY_COPIED_MAX:
+            body = data[body_at:end]
+        else:
+            body = memoryview(data)[body_at:end]
         context = self._context
         try:
-            where, unique_key = store_plain(
-                context, connection, fields.b, fields.d, queue, fields.f, fields.g, fields.h,
-                fields.i, frame[body_at:],
+            queue_offset, log_offset, size = store_plain(
+                context, connection, send.topic, _number(send.queue), _number(send.bits),
+                self._number_of(send.born), _number(send.flag), properties, body,
             )  # fmt: skip
         except (RequestError, StoreError):
             return False  # nothing was stored: the ordinary way will be refused, too, and say why
-        if where is None:
+        if queue_offset < 0:
             return False
         context.stats.note_request(_SEND_V2)
-        if header.flag:
+        if send.is_one_way:
             return True
         sending = context.sending
-        text = _ANSWER % (
-            sending.id_prefix, where.log_offset, queue, where.queue_offset,
-            unique_key if unique_key.isalnum() and unique_key.isascii() else _escaped(unique_key),
-            self._region, sending.trace, header.opaque,
-        )  # fmt: skip
-        data = text.encode()
-        connection.put(_PREFIX.pack(len(data) + _HEADER_AT, len(data)) + data)
+        if sending.region is not self._region:
+            self._region = sending.region
+            self._region_text = _escaped(sending.region)
+        text = (
+            f'{{"code":0,"extFields":{{"msgId":"{sending.id_prefix}{self._digits(log_offset)}",'
+            f'"queueId":"{send.queue}","queueOffset":"{queue_offset}","transactionId":"'
+            f'{key if key.isalnum() and key.isascii() else _escaped(key)}",'
+            f'"MSG_REGION":"{self._region_text}","TRACE_ON":"{sending.trace}"}},"flag":1,'
+            f'"language":"PYTHON","opaque":{send.opaque},{_ANSWER_END}'
+        ).encode()
+        size_text = len(text)
+        if size_text < len(_PREFIXES):
+            written = _PREFIXES[size_text] + text
+        else:
+            written = _PREFIX.pack(size_text + _MARK_BYTES, size_text) + text
+        if self._is_sync:
+            context.durability.write_when_safe(connection, written, log_offset + size)
+        else:
+            connection.put(written)
         return True
+
+    def _digits(self, log_offset: int) -> str:
+        """The 16 digits of a log offset."""
+        high = log_offset >> _LAST_BITS
+        if high != self._high:
+            self._high = high
+            self._first_digits = f"{high:013X}"
+        return self._first_digits + _LAST_DIGITS[log_offset & (1 << _LAST_BITS) - 1]
+
+    def _number_of(self, born: str) -> int:
+        """The time in a header; mostly that of the one before, for it counts milliseconds."""
+        if born != self._born:
+            self._born_ms = int(born)
+            self._born = born
+        return self._born_ms
+
+
+def _number(digits: str) -> int:
+    number = _NUMBERS.get(digits)
+    return int(digits) if number is None else number
 
 
 def _escaped(text: str) -> str:

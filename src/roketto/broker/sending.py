@@ -13,7 +13,8 @@ class Sending:
     """Made once for a broker; ``configure`` again when its configuration has changed."""
 
     __slots__ = (
-        "_clock_ms", "_ids", "id_prefix", "own_properties", "region", "store_host", "trace",
+        "_clock_ms", "_ids", "id_prefix", "own_properties", "region", "store_host",
+        "trace",
     )  # fmt: skip
 
     def __init__(

@@ -129,10 +129,11 @@ class Statistics:
     # --- counting ---------------------------------------------------------------------------------
 
     def note_request(self, code: int) -> None:
-        requests = self.requests
-        if code not in requests:
+        count = self.requests.get(code)
+        if count is None:
             code = UNKNOWN_CODE
-        requests[code] += 1
+            count = self.requests[code]
+        self.requests[code] = count + 1
 
     def note_refusal(self, code: int, answer_code: int) -> None:
         key = (code if code in self.requests else UNKNOWN_CODE, answer_code)

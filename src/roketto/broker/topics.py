@@ -8,6 +8,7 @@ from roketto.broker.config import BrokerConfig
 from roketto.protocol.bodies.topics import DataVersion, TopicConfig, TopicFilterType
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.errors import RequestError
+from roketto.protocol.limits import TOPIC_BYTES_MAX
 from roketto.protocol.names import (
     BENCHMARK_TOPIC,
     DEFAULT_TOPIC,
@@ -22,6 +23,7 @@ from roketto.protocol.names import (
     is_retry_topic,
     reply_topic,
 )
+from roketto.protocol.record import encode_topic
 from roketto.protocol.sysflags import TOPIC_UNIT, TOPIC_UNIT_SUBSCRIPTION
 from roketto.store.topic_table import TopicTable
 
@@ -52,10 +54,15 @@ _COMPACTION: Final = "COMPACTION"
 class SendTarget:
     """A topic that may be sent to, with what every send to it asks."""
 
-    __slots__ = ("config", "is_compacted", "is_plain", "queue_count", "write_queue_count")
+    __slots__ = (
+        "config", "field", "is_compacted", "is_plain", "name", "queue_count", "write_queue_count",
+    )  # fmt: skip
 
     def __init__(self, config: TopicConfig) -> None:
         self.config: TopicConfig = config
+        self.name: str = config.topic_name
+        self.field: bytes = encode_topic(config.topic_name)
+        """Its name as records have it."""
         self.queue_count: int = max(config.write_queue_nums, config.read_queue_nums)
         """Queue ids are below this; one that is only read from takes messages, too, as in Java."""
         self.write_queue_count: int = config.write_queue_nums
@@ -66,6 +73,7 @@ class SendTarget:
             or config.order
             or is_retry_topic(config.topic_name)
             or config.topic_filter_type is TopicFilterType.MULTI_TAG
+            or len(self.field) > 1 + TOPIC_BYTES_MAX
         )
         """Whether nothing but the queue id is to be looked at."""
 

@@ -25,7 +25,10 @@ CRC_PROPERTY_PREFIX: Final = _NAME.encode() + b"\x01"
 _PREFIX: Final = CRC_PROPERTY_PREFIX
 _NAME_LAST: Final = _PREFIX[-2]
 _MASK: Final = 0x7FFF_FFFF
-_REVERSED: Final = b"\x02%010d" + _PREFIX[::-1]
+_DIGITS: Final = [(b"%03d" % number)[::-1] for number in range(1_000)]
+"""The numbers below a thousand, the least significant digit first."""
+_ENDS: Final = [b"%d\x02" % number for number in range(5)]
+"""The last digit of the value, and what ends the property."""
 
 
 def masked_crc32(data: bytes | bytearray | memoryview) -> int:
@@ -45,7 +48,15 @@ def without_crc(properties: bytes) -> bytes:
 
 def encode_crc_property(crc: int) -> bytes:
     """The 20 bytes of the property for the checksum ``crc``."""
-    return (_REVERSED % crc)[::-1]
+    return b"".join(
+        (
+            _PREFIX,
+            _DIGITS[crc % 1_000],
+            _DIGITS[crc // 1_000 % 1_000],
+            _DIGITS[crc // 1_000_000 % 1_000],
+            _ENDS[crc // 1_000_000_000],
+        )
+    )
 
 
 def decode_crc_property(raw: bytes) -> int | None:

@@ -27,54 +27,90 @@ _PREFIX = struct.Struct(">II")
 
 
 class FrameDecoder:
-    """Bytes in, frames out; a frame is a view of everything behind its length field.
+    """Bytes in, frames out; a frame is everything behind its length field.
 
-    Complete frames are views of the very bytes that were fed: nothing is copied. A frame that
-    arrives in pieces is gathered in one growing buffer, however small the pieces are, and handed
-    out as a view of it: one copy. Nothing is allocated ahead on the word of a length field.
+    at = 0
+    if decoder.pending_bytes:
+        frame, at = decoder.complete(received)     # None: it is not whole yet
+    while end := decoder.end_of_frame(received, at):
+        received[at + LENGTH_BYTES : end]          # nothing was copied
+        at = end
+    decoder.keep(received, at)
+
+    A frame that arrives in pieces is gathered in one growing buffer, however small the pieces are,
+    and handed out as a view of it: one copy. Nothing is allocated ahead on the word of a length
+    field.
 
     ``pending_bytes`` is what is held of an unfinished frame. After an error the decoder is of no
     further use; its owner closes the connection.
     """
 
-    __slots__ = ("_frame_bytes_max", "_pending", "_wanted_bytes", "pending_bytes")
+    __slots__ = ("_frame_bytes_max", "_pending", "pending_bytes")
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
-        self._frame_bytes_max = frame_bytes_max
-        self._pending = bytearray()
-        self._wanted_bytes = LENGTH_BYTES
-        self.pending_bytes = 0
+        self._frame_bytes_max: int = frame_bytes_max
+        self._pending: bytearray = bytearray()
+        self.pending_bytes: int = 0
 
     def feed(self, received: bytes) -> list[memoryview]:
         """Return every frame that is complete now; raise FrameError at the first bad length."""
-        data: bytes | bytearray = received
-        if self.pending_bytes:
-            data = self._pending
-            data += received
-            self.pending_bytes = len(data)
-            if self.pending_bytes < self._wanted_bytes:
-                return []
-            self._pending = bytearray()
-            self.pending_bytes = 0
-        view = memoryview(data)
         frames: list[memoryview] = []
-        size = len(data)
-        start = 0
-        self._wanted_bytes = LENGTH_BYTES
-        while size - start >= LENGTH_BYTES:
-            wanted = LENGTH_BYTES + _LENGTH.unpack_from(data, start)[0]
-            if wanted < PREFIX_BYTES or wanted > self._frame_bytes_max:
-                raise self._bad_length(wanted)
-            end = start + wanted
-            if end > size:
-                self._wanted_bytes = wanted
-                break
-            frames.append(view[start + LENGTH_BYTES : end])
-            start = end
-        if start < size:
-            self._pending = bytearray(view[start:])
-            self.pending_bytes = size - start
+        at = 0
+        if self.pending_bytes:
+            frame, at = self.complete(received)
+            if frame is not None:
+                frames.append(frame)
+        view = memoryview(received)
+        while end := self.end_of_frame(received, at):
+            frames.append(view[at + LENGTH_BYTES : end])
+            at = end
+        self.keep(received, at)
         return frames
+
+    def complete(self, received: bytes) -> tuple[memoryview | None, int]:
+        """Add what ``received`` has of the unfinished frame: it, if it is whole now, and the rest.
+
+        The rest is told by where it begins; before a frame is whole there is none.
+        """
+        pending = self._pending
+        taken = 0
+        if len(pending) < LENGTH_BYTES:
+            taken = min(LENGTH_BYTES - len(pending), len(received))
+            pending += received[:taken]
+            if len(pending) < LENGTH_BYTES:
+                self.pending_bytes = len(pending)
+                return None, taken
+        wanted = self._checked(_LENGTH.unpack_from(pending)[0])
+        stop = min(taken + wanted - len(pending), len(received))
+        pending += received[taken:stop]
+        if len(pending) < wanted:
+            self.pending_bytes = len(pending)
+            return None, stop
+        self._pending = bytearray()
+        self.pending_bytes = 0
+        return memoryview(pending)[LENGTH_BYTES:], stop
+
+    def end_of_frame(self, data: bytes, at: int) -> int:
+        """Where the frame ends that begins at ``at``; 0 if it is not all there."""
+        if len(data) - at < LENGTH_BYTES:
+            return 0
+        # By hand: compiled, this is a tenth of what unpacking takes.
+        length = data[at] << 24 | data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3]
+        end = at + self._checked(length)
+        return end if end <= len(data) else 0
+
+    def keep(self, data: bytes, at: int) -> None:
+        """Hold what is there of an unfinished frame until the rest of it comes."""
+        if at < len(data):
+            self._pending = bytearray(data[at:])
+            self.pending_bytes = len(data) - at
+
+    def _checked(self, length: int) -> int:
+        """How many bytes a frame takes with its length field; FrameError if none may."""
+        wanted = LENGTH_BYTES + length
+        if wanted < PREFIX_BYTES or wanted > self._frame_bytes_max:
+            raise self._bad_length(wanted)
+        return wanted
 
     def _bad_length(self, frame_bytes: int) -> FrameError:
         if frame_bytes < PREFIX_BYTES:

@@ -33,15 +33,10 @@ from roketto.protocol.utf8 import decode_utf8, encode_utf8
 _CRC_MASK: Final = 0x7FFF_FFFF
 BYTES: Final = tuple(bytes((value,)) for value in range(256))
 """The one-byte strings by value."""
-_FIRST: Final = struct.Struct(">iI")
+_PUBLISHED_LAST: Final = 8
 """The size and the magic of a record; without them its bytes are none."""
-_FIRST_BYTES: Final = _FIRST.size
-_RESTS: Final = tuple(
-    struct.Struct(f">iiiqqiq{born_bytes}sq{store_bytes}siqi")
-    for store_bytes in (IPV4_HOST_BYTES, IPV6_HOST_BYTES)
-    for born_bytes in (IPV4_HOST_BYTES, IPV6_HOST_BYTES)
-)
-"""HEADS without these two."""
+_LENGTHS: Final = [SHORT.pack(length) for length in range(1_024)]
+"""Lengths of properties, as most of them are."""
 
 
 class Record:
@@ -255,56 +250,87 @@ def encode_record_into(
     whatever the caller says: a record whose flag contradicts its layout cannot be read back, nor
     can anything behind it. ``append_crc`` ends the properties with the CRC property (crc.py).
     """
-    text = record.topic
-    topic = text.encode() if text.isascii() else encode_utf8(text)
-    body = record.body
-    properties = record.properties_raw
+    return encode_fields_into(
+        buffer, at, encode_topic(record.topic), record.body, record.properties_raw,
+        record.queue_id, record.flag, record.queue_offset, record.log_offset, record.sys_flag,
+        record.born_time_ms, record.born_host, record.store_time_ms, record.store_host,
+        record.reconsume_times, record.prepared_log_offset, append_crc,
+    )  # fmt: skip
+
+
+def encode_topic(topic: str) -> bytes:
+    """A topic as it stands in a record, behind its length; RecordError if it is too long."""
+    text = topic.encode() if topic.isascii() else encode_utf8(topic)
+    topic_bytes = len(text)
+    if topic_bytes <= TOPIC_BYTES_MAX:
+        return BYTES[topic_bytes] + text
+    if topic_bytes > RETRY_TOPIC_BYTES_MAX:
+        raise RecordError(
+            f"topic of {topic_bytes} bytes; a record takes {RETRY_TOPIC_BYTES_MAX}: shorten it"
+        )
+    return SHORT.pack(topic_bytes) + text
+
+
+def encode_fields_into(
+    buffer: bytearray | memoryview,
+    at: int,
+    topic: bytes,
+    body: bytes | memoryview,
+    properties: bytes,
+    queue_id: int,
+    flag: int,
+    queue_offset: int,
+    log_offset: int,
+    sys_flag: int,
+    born_time_ms: int,
+    born_host: bytes,
+    store_time_ms: int,
+    store_host: bytes,
+    reconsume_times: int = 0,
+    prepared_log_offset: int = 0,
+    append_crc: bool = False,
+) -> int:
+    """The same for a record that is only its fields; ``topic`` is what ``encode_topic`` gives."""
     if append_crc:
         properties = without_crc(properties)
-    topic_bytes = len(topic)
     properties_bytes = len(properties) + (CRC_PROPERTY_BYTES if append_crc else 0)
-    is_v1 = topic_bytes <= TOPIC_BYTES_MAX
-    if topic_bytes > RETRY_TOPIC_BYTES_MAX or properties_bytes > PROPERTIES_BYTES_MAX:
+    if properties_bytes > PROPERTIES_BYTES_MAX:
         raise RecordError(
-            f"topic of {topic_bytes} and properties of {properties_bytes} bytes; a record takes"
-            f" {RETRY_TOPIC_BYTES_MAX} and {PROPERTIES_BYTES_MAX}: shorten them"
+            f"properties of {properties_bytes} bytes; a record takes {PROPERTIES_BYTES_MAX}:"
+            " shorten them"
         )
-    born_host = record.born_host
-    store_host = record.store_host
     host_bits = 0
     if len(born_host) != IPV4_HOST_BYTES or len(store_host) != IPV4_HOST_BYTES:
         host_bits = _host_bits(born_host, store_host)
-    rest = _RESTS[host_bits >> HOST_BITS_SHIFT]
+    head = HEADS[host_bits >> HOST_BITS_SHIFT]
     body_bytes = len(body)
-    size = (
-        _FIRST_BYTES + rest.size + body_bytes + (3 if is_v1 else 4) + topic_bytes + properties_bytes
-    )
+    size = head.size + body_bytes + len(topic) + 2 + properties_bytes
     if at + size > len(buffer):
         return 0
     try:
-        first = _FIRST.pack(size, MAGIC_V1 if is_v1 else MAGIC_V2)
         pieces = (
-            rest.pack(
-                zlib.crc32(body) & _CRC_MASK, record.queue_id, record.flag, record.queue_offset,
-                record.log_offset, (record.sys_flag & ~HOST_BITS) | host_bits,
-                record.born_time_ms, born_host, record.store_time_ms, store_host,
-                record.reconsume_times, record.prepared_log_offset, body_bytes,
+            head.pack(
+                # The length of a long topic has two bytes, the first of which is 0 in no other one.
+                size, MAGIC_V1 if topic[0] or len(topic) == 1 else MAGIC_V2,
+                zlib.crc32(body) & _CRC_MASK, queue_id, flag, queue_offset, log_offset,
+                (sys_flag & ~HOST_BITS) | host_bits, born_time_ms, born_host, store_time_ms,
+                store_host, reconsume_times, prepared_log_offset, body_bytes,
             ),
             body,
-            BYTES[topic_bytes] if is_v1 else SHORT.pack(topic_bytes),
             topic,
-            SHORT.pack(properties_bytes),
+            _LENGTHS[properties_bytes] if properties_bytes < len(_LENGTHS)
+            else SHORT.pack(properties_bytes),
             properties,
         )  # fmt: skip
     except struct.error as error:
-        raise RecordError(f"a number of {record!r} does not fit its field: {error}") from error
+        raise RecordError(f"a number of a record does not fit its field: {error}") from error
     # One copy of everything is faster than a write for each piece: up to 64 KiB, it was measured.
     data = b"".join(pieces)
     if append_crc:
-        data += encode_crc_property(zlib.crc32(data, zlib.crc32(first)) & _CRC_MASK)
+        data += encode_crc_property(zlib.crc32(data) & _CRC_MASK)
     # Size and magic come last: a process that dies in between leaves no record, not half of one.
-    buffer[at + _FIRST_BYTES : at + size] = data
-    buffer[at : at + _FIRST_BYTES] = first
+    buffer[at + _PUBLISHED_LAST : at + size] = data[_PUBLISHED_LAST:]
+    buffer[at : at + _PUBLISHED_LAST] = data[:_PUBLISHED_LAST]
     return size
 
 
@@ -317,13 +343,26 @@ def encode_record(record: Record, append_crc: bool = False) -> bytes:
 
 def record_size(record: Record, append_crc: bool = False) -> int:
     """How many bytes ``record`` takes."""
-    topic_bytes = len(encode_utf8(record.topic))
-    properties_bytes = len(record.properties_raw)
+    return fields_size(
+        encode_topic(record.topic), record.body, record.properties_raw, record.born_host,
+        record.store_host, append_crc,
+    )  # fmt: skip
+
+
+def fields_size(
+    topic: bytes,
+    body: bytes | memoryview,
+    properties: bytes,
+    born_host: bytes,
+    store_host: bytes,
+    append_crc: bool,
+) -> int:
+    """The same for a record that is only its fields; ``topic`` is what ``encode_topic`` gives."""
+    properties_bytes = len(properties)
     if append_crc:
-        properties_bytes = len(without_crc(record.properties_raw)) + CRC_PROPERTY_BYTES
-    head = HEADS[_host_bits(record.born_host, record.store_host) >> HOST_BITS_SHIFT]
-    topic_field = (1 if topic_bytes <= TOPIC_BYTES_MAX else 2) + topic_bytes
-    return head.size + len(record.body) + topic_field + 2 + properties_bytes
+        properties_bytes = len(without_crc(properties)) + CRC_PROPERTY_BYTES
+    head = HEADS[_host_bits(born_host, store_host) >> HOST_BITS_SHIFT]
+    return head.size + len(body) + len(topic) + 2 + properties_bytes
 
 
 def _host_bits(born_host: bytes, store_host: bytes) -> int:

@@ -25,7 +25,7 @@ from roketto.clock import monotonic_s
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.command import ONE_WAY_FLAG, Body, Command, decode_command, encode_head
 from roketto.protocol.errors import ProtocolError, RecordError, RequestError
-from roketto.protocol.frame import FrameDecoder, whole_frame
+from roketto.protocol.frame import LENGTH_BYTES, FrameDecoder, whole_frame
 from roketto.protocol.hosts import NO_HOST, encode_host
 from roketto.remoting.errors import (
     ConnectionLostError,
@@ -42,9 +42,9 @@ log = logging.getLogger(__name__)
 
 Reply: TypeAlias = Command | Coroutine[Any, Any, Command | None] | None
 Handler: TypeAlias = "Callable[[Connection, Command], Reply]"
-Lane: TypeAlias = "Callable[[Connection, memoryview], bool]"
-"""A quick way for some requests, from a frame to that of its answer (``Connection.put``); False to
-have the frame decoded and handled."""
+Lane: TypeAlias = "Callable[[Connection, bytes, int, int], bool]"
+"""A quick way for some requests, from the bytes of a read in which a frame lies between two places
+to those of its answer (``Connection.put``); False to have the frame decoded and handled."""
 
 _FLUSH_BYTES = 256 * 1024
 """Answers of one read go out together, but not more than this is held back for it."""
@@ -168,12 +168,24 @@ class Connection:
         self._load.in_flight += 1
 
     def release(self, request: Command, answer: Command) -> None:
-        """Answer a request that was held."""
+        """Answer a request that was held; the answer leaves with the next ``proceed``."""
         self._held -= 1
         self._load.in_flight -= 1
-        self.reply(request, answer)
+        self._answer(request, answer)
+
+    def release_written(self, answer: bytes) -> None:
+        """The same for an answer that is written already, as its frame."""
+        self._held -= 1
+        self._load.in_flight -= 1
+        if not self.closed:
+            self.put(answer)
+
+    def proceed(self) -> None:
+        """Let the answers to what was held leave, and go on with what had to wait for that."""
         if self._frames or not self._reading:
             self._handle_waiting()
+        else:
+            self._flush()
 
     def add_close_callback(self, callback: "Callable[[Connection], None]") -> None:
         """Call ``callback(connection)`` once, when the connection has ended."""
@@ -268,24 +280,14 @@ class Connection:
                 self._write(known)
                 return
         try:
-            frames = decoder.feed(data)
+            has_frame = self._receive(data)
         except ProtocolError as error:
             self._break(error)
             return
         if not decoder.pending_bytes:
             self._frame_started_s = None
-        elif frames or self._frame_started_s is None:
+        elif has_frame or self._frame_started_s is None:
             self._frame_started_s = monotonic_s()
-        if self._frames:
-            self._frames.extend(frames)
-            return
-        for at, frame in enumerate(frames):
-            if not self._may_handle():
-                self._frames.extend(frames[at:])
-                self._waiting_since_s = monotonic_s()
-                self._adjust_reading()
-                break
-            self._handle_frame(frame)
         self._flush()
 
     def pause_writing(self) -> None:
@@ -316,6 +318,44 @@ class Connection:
         for callback in callbacks:
             callback(self)
 
+    # --- one read ---------------------------------------------------------------------------------
+
+    def _receive(self, data: bytes) -> bool:
+        """Handle the frames that are whole now, as far as they may be; whether there were any."""
+        decoder = self._decoder
+        at = 0
+        has_frame = False
+        if decoder.pending_bytes:
+            frame, at = decoder.complete(data)
+            if frame is not None:
+                has_frame = True
+                self._take_frame(frame)
+        lane = self.lane
+        while end := decoder.end_of_frame(data, at):
+            begin = at + LENGTH_BYTES
+            at = end
+            has_frame = True
+            if self._frames or not self._may_handle():
+                self._let_wait(memoryview(data)[begin:end])
+            elif lane is None or self._load.is_full or not lane(self, data, begin, end):
+                self._handle_frame(memoryview(data)[begin:end])
+        decoder.keep(data, at)
+        return has_frame
+
+    def _take_frame(self, frame: memoryview) -> None:
+        """Handle a frame that came in pieces, now or when its turn comes."""
+        if self._frames or not self._may_handle():
+            self._let_wait(frame)
+        else:
+            self._handle_frame(frame)
+
+    def _let_wait(self, frame: memoryview) -> None:
+        """Keep a frame until it may be handled, and read no more before that."""
+        if not self._frames:
+            self._waiting_since_s = monotonic_s()
+        self._frames.append(frame)
+        self._adjust_reading()
+
     # --- one frame --------------------------------------------------------------------------------
 
     def _may_handle(self) -> bool:
@@ -343,15 +383,6 @@ class Connection:
             if known is not None:
                 self.put(known)
                 return
-        lane = self.lane
-        load = self._load
-        if (
-            lane is not None
-            and load.in_flight < load.in_flight_max
-            and not self.waited_s
-            and lane(self, frame)
-        ):
-            return
         try:
             command = decode_command(frame)
         except ProtocolError as error:
@@ -360,7 +391,7 @@ class Connection:
         if command.flag & 1:
             self._complete_call(command)
             return
-        if self._load.in_flight >= self._load.in_flight_max:
+        if self._load.is_full:
             self._answer(
                 command, command.answer(ResponseCode.SYSTEM_BUSY, remark=self._load.text())
             )

@@ -25,7 +25,14 @@ from roketto.protocol.limits import (
     TOPIC_BYTES_MAX,
 )
 from roketto.protocol.properties import join_properties
-from roketto.protocol.record import Record, decode_record, encode_record_into, record_size
+from roketto.protocol.record import (
+    Record,
+    decode_record,
+    encode_fields_into,
+    encode_topic,
+    fields_size,
+    record_size,
+)
 from roketto.protocol.record_layout import HEADS, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from roketto.protocol.utf8 import encode_utf8
 from roketto.store.batch_records import EncodedBatch, encode_batch_records
@@ -170,24 +177,62 @@ class CommitLog:
             self._check_topic(topic)
         if len(record.body) > self._body_bytes_safe:
             self._check_size(record)
+        size = self.write_fields(
+            encode_topic(topic), record.body, record.properties_raw, record.queue_id, record.flag,
+            queue_offset, record.sys_flag, record.born_time_ms, record.born_host,
+            record.store_host, record.reconsume_times, record.prepared_log_offset,
+        )  # fmt: skip
+        record.queue_offset = queue_offset
+        record.log_offset = self.segments.written - size
+        record.store_time_ms = self.store_time_ms
+        return size
+
+    def is_within_bounds(self, body_bytes: int) -> bool:
+        """Whether a record with a body of this size is, whatever its other fields are."""
+        return body_bytes <= self._body_bytes_safe
+
+    def write_fields(
+        self,
+        topic: bytes,
+        body: bytes | memoryview,
+        properties: bytes,
+        queue_id: int,
+        flag: int,
+        queue_offset: int,
+        sys_flag: int,
+        born_time_ms: int,
+        born_host: bytes,
+        store_host: bytes,
+        reconsume_times: int = 0,
+        prepared_log_offset: int = 0,
+    ) -> int:
+        """Store a record that is only its fields (record.py), within all bounds; return its size.
+
+        It ends where the log does now, and ``store_time_ms`` is its time.
+        """
         segments = self.segments
         log_offset = segments.written
         store_time_ms = self._clock_ms()
         if store_time_ms < self.store_time_ms:
             store_time_ms = self.store_time_ms
-        record.queue_offset = queue_offset
-        record.log_offset = log_offset
-        record.store_time_ms = store_time_ms
         try:
-            size = encode_record_into(
-                record, segments.room, log_offset - segments.room_start, self._append_crc
-            )
+            size = encode_fields_into(
+                segments.room, log_offset - segments.room_start, topic, body, properties, queue_id,
+                flag, queue_offset, log_offset, sys_flag, born_time_ms, born_host, store_time_ms,
+                store_host, reconsume_times, prepared_log_offset, self._append_crc,
+            )  # fmt: skip
             if not size:
-                self._roll(record_size(record, self._append_crc))
-                log_offset = record.log_offset = segments.written
-                size = encode_record_into(record, segments.room, 0, self._append_crc)
+                self._roll(
+                    fields_size(topic, body, properties, born_host, store_host, self._append_crc)
+                )
+                log_offset = segments.written
+                size = encode_fields_into(
+                    segments.room, 0, topic, body, properties, queue_id, flag, queue_offset,
+                    log_offset, sys_flag, born_time_ms, born_host, store_time_ms, store_host,
+                    reconsume_times, prepared_log_offset, self._append_crc,
+                )  # fmt: skip
         except RecordError as error:
-            raise self._refused(record, error) from error
+            raise self._refused(properties, error) from error
         segments.written = log_offset + size
         self.store_time_ms = store_time_ms  # not before: the checkpoint will say that it was stored
         return size
@@ -311,8 +356,7 @@ class CommitLog:
                 f" {bound} are allowed: send less or raise maxMessageSize",
             )
 
-    def _refused(self, record: Record, error: RecordError) -> PutRefusedError:
-        properties = record.properties_raw
+    def _refused(self, properties: bytes, error: RecordError) -> PutRefusedError:
         if self._append_crc:
             properties = join_properties(properties, bytes(CRC_PROPERTY_BYTES))
         if len(properties) > PROPERTIES_BYTES_MAX:

@@ -6,7 +6,7 @@ disk: what a consumer can see is as safe as its producer was told. Recovery and 
 index know how far they are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from roketto.protocol.names import SCHEDULE_TOPIC
@@ -104,7 +104,7 @@ class Dispatcher:
     """Keeps queues and index up with the log.
 
     ``on_arrival`` is called for every message that has entered its queue, not for repeats; once for
-    those of a batch.
+    those of a batch. Of those in queues that are not in ``waited`` nobody needs to be told.
     """
 
     def __init__(
@@ -113,7 +113,9 @@ class Dispatcher:
         index: Index | None,
         on_arrival: Callable[[Arrival], None] | None = None,
         delay_of_level: DelayOfLevel | None = None,
+        waited: Mapping[tuple[str, int], object] | None = None,
     ) -> None:
+        self._waited = waited
         self._queues = queues
         self._index = index
         self._delay_of_level = delay_of_level
@@ -155,7 +157,7 @@ class Dispatcher:
             if queue is None:
                 queue = self._queues.get_or_create(topic, queue_id)
             is_new = queue.append(log_offset, size, code, queue_offset)
-            if is_new and self.on_arrival is not None:
+            if is_new and self.on_arrival is not None and self._is_waited(topic, queue_id):
                 self.on_arrival(
                     Arrival(topic, queue_id, queue_offset, code, store_time_ms, properties_raw)
                 )
@@ -188,11 +190,15 @@ class Dispatcher:
         if self._index is not None:
             self._index.add_run(topic, properties, log_offset, sizes, store_time_ms)
         queue.append_run(log_offset, sizes, codes, queue_offset)
-        if self.on_arrival is not None:
+        if self.on_arrival is not None and self._is_waited(topic, queue_id):
             batch = ArrivedBatch(codes, properties)
             self.on_arrival(
                 Arrival(topic, queue_id, queue_offset, codes[0], store_time_ms, b"", batch)
             )
+
+    def _is_waited(self, topic: str, queue_id: int) -> bool:
+        waited = self._waited
+        return waited is None or (len(waited) > 0 and (topic, queue_id) in waited)
 
     def catch_up(self, segments: Segments, start: int, end: int) -> int:
         """Dispatch the sound records from ``start`` on, up to ``end``; return where it stopped.

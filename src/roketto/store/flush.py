@@ -87,6 +87,8 @@ class Flusher:
 
     def request(self) -> None:
         """Sync what has been appended by now without waiting for the interval."""
+        if self._is_requested:  # and not begun: it takes that back before it looks how far to sync
+            return
         with self._changed:
             self._is_requested = True
             self._changed.notify()

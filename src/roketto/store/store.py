@@ -5,35 +5,28 @@ is the store's own. A broker's event loop is that owner: it calls ``advance`` wh
 thread tells it to (``on_flushed``), and ``tick`` about once a second.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Final
 
 from roketto.clock import wall_ms
-from roketto.protocol.errors import IllegalNameError
-from roketto.protocol.names import path_component
 from roketto.protocol.record import Record
 from roketto.protocol.record_layout import peek_store_time_ms
-from roketto.protocol.sysflags import (
-    TRANSACTION_PREPARED,
-    TRANSACTION_ROLLBACK,
-    TRANSACTION_TYPE,
-)
 from roketto.store.abort import AbortMark
+from roketto.store.appender import Appender
 from roketto.store.checkpoint import Checkpoint, Marks, load_checkpoint, save_checkpoint
 from roketto.store.commitlog import CommitLog
 from roketto.store.consumequeue import Boundary, ConsumeQueue
 from roketto.store.derived import DerivedSync
 from roketto.store.diskgate import DiskGate
-from roketto.store.dispatch import Arrival, DelayOfLevel, Dispatcher, Stored, StoredBatch
+from roketto.store.dispatch import Arrival, DelayOfLevel, Dispatcher
 from roketto.store.errors import DiskFullError, StoreError
 from roketto.store.files import FileLock, Files
 from roketto.store.flush import Flusher
 from roketto.store.index import Index
 from roketto.store.put_result import BatchResult, PutResult
-from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.queues import Queues
 from roketto.store.reading import GetResult, Predicate, get_messages, get_range
 from roketto.store.record_check import BLANK_BYTES
@@ -41,7 +34,6 @@ from roketto.store.recovery import Progress, Recovered, Recovery, log_goes_on
 from roketto.store.retention import Retention
 from roketto.store.segments import Segments
 from roketto.store.settings import StoreSettings
-from roketto.store.waiting import Waiting
 from roketto.store.worker import Worker
 
 __all__ = ["BatchResult", "PutResult", "Store", "StoreSettings"]
@@ -59,7 +51,8 @@ class Store:
     found = store.get("T", 0, where.queue_offset, 32)
     store.close()
 
-    ``on_flushed`` and ``on_failure`` are called by the flushing thread.
+    ``on_flushed`` and ``on_failure`` are called by the flushing thread. ``waited`` is that of the
+    Dispatcher, ``on_wanted`` that of the Appender.
     """
 
     def __init__(
@@ -74,12 +67,13 @@ class Store:
         on_flushed: Callable[[int], None] | None = None,
         on_failure: Callable[[OSError], None] | None = None,
         delay_of_level: DelayOfLevel | None = None,
+        waited: Mapping[tuple[str, int], object] | None = None,
+        on_wanted: Callable[[], None] | None = None,
     ) -> None:
         self.root = root
         self._settings = settings
         self.limits = settings.limits
         """How much one read may return; may be replaced at any time."""
-        self._is_flush_sync = settings.is_flush_sync
         self._files = files or Files()
         self._clock_ms = clock_ms
         self._on_flushed = on_flushed
@@ -97,14 +91,16 @@ class Store:
         )
         self._queues = Queues(self._files, root / "consumequeue", settings.queue_file_bytes)
         self._index = self._make_index(zone) if settings.index_enable else None
-        self._dispatcher = Dispatcher(self._queues, self._index, on_arrival, delay_of_level)
+        self._dispatcher = Dispatcher(self._queues, self._index, on_arrival, delay_of_level, waited)
         self.gate = DiskGate()
         self.retention = Retention(
             self._files, self._segments, self._queues, self._index, self.gate,
             settings.retention, zone, self._run_elsewhere,
         )  # fmt: skip
-        self._waiting = Waiting()
-        self._is_behind = False
+        self.appender = Appender(
+            root, self._log, self._queues, self._dispatcher, self.gate,
+            is_flush_sync=settings.is_flush_sync, on_wanted=on_wanted,
+        )  # fmt: skip
         self._has_deleted = False
         self._checkpoint = Checkpoint()
         self._crc_from: int | None = None
@@ -146,6 +142,7 @@ class Store:
             self._tell_flushed, self._tell_failure,
         )  # fmt: skip
         self._flusher.start()
+        self.appender.flusher = self._flusher
         self._worker = self._files.make_worker()
         self._worker.start()
         self._derived = DerivedSync(
@@ -231,13 +228,13 @@ class Store:
             is_safe = has_ended and self._flusher.failure is None
             if (
                 is_safe
-                and not self._waiting.messages
-                and not self._is_behind
+                and not self.appender.waiting.messages
+                and not self.appender.is_behind
                 and self._sync_derived()
             ):
                 self._abort.clear()
         finally:
-            self._flusher = None
+            self._flusher = self.appender.flusher = None
             self._release()
 
     def _stop_worker(self) -> bool:
@@ -259,145 +256,27 @@ class Store:
 
     def append(self, record: Record) -> PutResult:
         """Store one message in its queue; PutRefusedError says why not."""
-        self._check_writable()
-        topic = record.topic
-        queue_id = record.queue_id
-        sys_flag = record.sys_flag
-        queue: ConsumeQueue | None = None
-        queue_offset = 0
-        next_offset: int | None = None
-        if sys_flag & TRANSACTION_TYPE not in _WITHOUT_PLACE:
-            queue = self._queues.get(topic, queue_id)
-            if queue is None or self._waiting.places:
-                queue_offset = self._next_offset(queue, topic, queue_id)
-            else:
-                queue_offset = queue.queue_offset_max
-            next_offset = queue_offset + 1
-        try:
-            size = self._log.write(record, queue_offset)
-        except PutRefusedError as refused:
-            self._hold_if_starved(refused)
-            raise
-        log_offset = record.log_offset
-        time_ms = record.store_time_ms
-        raw = record.properties_raw
-        error: BaseException | None = None
-        if not self._is_flush_sync:
-            assert not self._waiting.messages, "nothing is taken while something waits for room"
-            try:
-                self._dispatcher.dispatch_one(
-                    queue, topic, queue_id, queue_offset, log_offset, size, sys_flag, time_ms, raw
-                )
-            except BaseException as raised:  # noqa: BLE001 - raised again if it is not the disk
-                error = raised
-        if self._is_flush_sync or error is not None:
-            stored = Stored(topic, queue_id, queue_offset, log_offset, size, sys_flag, time_ms, raw)
-            self._let_wait(log_offset + size, stored, next_offset, error)
-        return _new(PutResult, (queue_offset, log_offset, size, time_ms, record.store_host))
+        return self.appender.append(record)
 
     def append_batch(self, batch: Record) -> BatchResult:
         """Store the messages of a batch in its queue, all or none."""
-        self._check_writable()
-        topic = batch.topic
-        queue_id = batch.queue_id
-        queue = self._queues.get(topic, queue_id)
-        first = self._next_offset(queue, topic, queue_id)
-        try:
-            where = self._log.append_batch(batch, first)
-        except PutRefusedError as refused:
-            self._hold_if_starved(refused)
-            raise
-        sizes = where.sizes
-        stored = StoredBatch(
-            topic, queue_id, first, where.log_offset, sizes, where.store_time_ms, where.properties
-        )
-        error: BaseException | None = None
-        if not self._is_flush_sync:
-            assert not self._waiting.messages, "nothing is taken while something waits for room"
-            try:
-                self._dispatcher.dispatch_batch(queue, *stored)
-            except BaseException as raised:  # noqa: BLE001 - raised again if it is not the disk
-                error = raised
-        if self._is_flush_sync or error is not None:
-            self._let_wait(where.end, stored, first + len(sizes), error)
-        return BatchResult(first, where.log_offset, sizes, where.store_time_ms, batch.store_host)
-
-    def _next_offset(self, queue: ConsumeQueue | None, topic: str, queue_id: int) -> int:
-        """The place of the next message of a queue; None stands for one that is not there yet.
-
-        IllegalNameError if it may not have a directory: recovery would leave a record of such a
-        queue in the log, where nobody could consume it.
-        """
-        queue_offset = self._waiting.places.get((topic, queue_id))
-        if queue_offset is not None:
-            return queue_offset
-        if queue is not None:
-            return queue.queue_offset_max
-        path_component(topic)
-        if queue_id < 0:
-            raise IllegalNameError(f"queue {queue_id} of topic {topic}: ids begin with 0")
-        return 0
-
-    def _check_writable(self) -> None:
-        flusher = self._flusher
-        if flusher is None:
-            raise PutRefusedError(
-                PutStatus.SERVICE_NOT_AVAILABLE, f"the store {self.root} is not open"
-            )
-        if flusher.failure is not None:
-            raise PutRefusedError(
-                PutStatus.SERVICE_NOT_AVAILABLE,
-                f"the store {self.root} takes no more messages: a write to its disk has failed "
-                f"({flusher.failure}); look at the disk and start the broker again",
-            )
-        if self.gate.reason is not None:
-            raise PutRefusedError(PutStatus.SERVICE_NOT_AVAILABLE, self.gate.reason)
-
-    def _hold_if_starved(self, refused: PutRefusedError) -> None:
-        """Try for the next file of the log once a tick, not with every message."""
-        if refused.status is PutStatus.CREATE_MAPPED_FILE_FAILED:
-            self.gate.hold(refused.reason)
-
-    def _let_wait(
-        self,
-        end: int,
-        stored: Stored | StoredBatch,
-        next_offset: int | None,
-        error: BaseException | None,
-    ) -> None:
-        """Let messages be consumed once they are on the disk, or, after an error of it, once there
-        is room; any other error is raised.
-        """
-        if error is None:
-            self._waiting.add(end, stored, next_offset)
-            assert self._flusher is not None
-            self._flusher.request()
-        elif isinstance(error, OSError | DiskFullError):
-            self._waiting.add(end, stored, next_offset)
-            self._fall_behind(error)
-        else:
-            self._waiting.keep_place(stored, next_offset)
-            raise error
-
-    def _fall_behind(self, error: OSError | DiskFullError) -> None:
-        """The unit or the keys of a message in the log could not be written.
-
-        It is stored, so its producer is not refused; it waits with those behind it, and no more
-        are taken.
-        """
-        self.gate.hold(f"the queues and the index of {self.root} cannot be written: {error}")
-        self._is_behind = True
+        return self.appender.append_batch(batch)
 
     def delete_topic(self, topic: str) -> None:
         """Forget the queues of a topic; its messages stay in the log until that loses them.
 
         A crash before the next tick may bring queues back, with what the log has of them.
         """
-        self._waiting.forget_topic(topic)
+        self.appender.waiting.forget_topic(topic)
         self._queues.delete_topic(topic)
         self._has_deleted = True
 
     # --- time goes on -----------------------------------------------------------------------------
+
+    def request_flush(self) -> None:
+        """Let the log be synced now."""
+        if self._flusher is not None:
+            self._flusher.request()
 
     @property
     def flushed(self) -> int:
@@ -409,16 +288,7 @@ class Store:
         assert self._flusher is not None, "the store is not open"
         flushed = self._flusher.flushed
         self._segments.mark_flushed(flushed)
-        waiting = self._waiting
-        until = flushed if self._is_flush_sync else self._log.written
-        self._is_behind = False
-        while (stored := waiting.first(until)) is not None:
-            try:
-                self._dispatcher.dispatch(stored)
-            except (OSError, DiskFullError) as error:
-                self._fall_behind(error)
-                break
-            waiting.remove_first()
+        self.appender.dispatch_waiting(flushed)
         written, store_time_ms = self._mark
         if flushed >= written:
             self._checkpoint.physic_timestamp = store_time_ms
@@ -431,7 +301,7 @@ class Store:
             try:
                 self._index.flush()
             except (OSError, DiskFullError) as error:
-                self._fall_behind(error)
+                self.appender.fall_behind(error)
 
     def tick(self) -> bool:
         """Once a second: let queues and index be synced now and then, and remove old files.
@@ -466,7 +336,11 @@ class Store:
         """Now and then, and before files of the log go whatever their age."""
         assert self._derived is not None
         assert self._flusher is not None
-        if self._is_behind or not self._derived.is_idle or self._flusher.failure is not None:
+        if (
+            self.appender.is_behind
+            or not self._derived.is_idle
+            or self._flusher.failure is not None
+        ):
             return False
         is_due = self._derived.is_due(now_ms, self._log.written)
         return is_due or self._has_deleted or self.retention.is_urgent(now_ms)
@@ -491,7 +365,7 @@ class Store:
 
     def _take_marks(self, *, is_clean: bool = False) -> Marks:
         """How far everything is now; true of the disk once queues and index are synced."""
-        waiting_from = self._waiting.log_offset()
+        waiting_from = self.appender.waiting.log_offset()
         return Marks(
             self._segments.flushed,
             self._log.written if waiting_from is None else waiting_from,
@@ -592,9 +466,3 @@ class Store:
             return -1  # gone, and its queue has not followed yet
         segment = self._segments.find(log_offset)
         return peek_store_time_ms(self._segments.view(segment), log_offset - segment.start)
-
-
-_WITHOUT_PLACE: Final = frozenset({TRANSACTION_PREPARED, TRANSACTION_ROLLBACK})
-"""Half messages and rollbacks do not take a place in their queue."""
-_new: Final = tuple.__new__
-"""Makes a named tuple in half the time that its class takes."""

@@ -6,9 +6,13 @@ import pytest
 
 from roketto.broker.durability import Durability
 from roketto.protocol.codes import ResponseCode
-from roketto.protocol.command import Command
+from roketto.protocol.command import Body, Command, decode_command, encode_command
 from roketto.protocol.errors import RequestError
+from roketto.protocol.frame import LENGTH_BYTES
 from roketto.remoting.connection import Connection
+
+WRITTEN = frozenset({2, 4})
+"""Answers with these numbers come as bytes, all others as commands."""
 
 
 class Peer(Connection):
@@ -17,13 +21,26 @@ class Peer(Connection):
     def __init__(self) -> None:
         self.held = 0
         self.answers: list[tuple[int, int, str | None]] = []
+        self.released: list[tuple[int, int, str | None]] = []
+        self.put_bytes: list[bytes] = []
 
     def hold(self) -> None:
         self.held += 1
 
     def release(self, request: Command, answer: Command) -> None:
         self.held -= 1
-        self.answers.append((answer.opaque, answer.code, answer.remark))
+        self.released.append((answer.opaque, answer.code, answer.remark))
+
+    def release_written(self, answer: bytes) -> None:
+        command = decode_command(memoryview(answer)[LENGTH_BYTES:])
+        self.release(command, command)
+
+    def put(self, head: Body, body: Body = b"") -> None:
+        self.put_bytes.append(bytes(head))
+
+    def proceed(self) -> None:
+        self.answers += self.released
+        self.released.clear()
 
 
 class Disk:
@@ -48,6 +65,9 @@ class Disk:
 
 def send(durability: Durability, peer: Peer, opaque: int, end: int) -> Command | None:
     request = Command(310, opaque=opaque)
+    if opaque in WRITTEN:
+        durability.write_when_safe(peer, encode_command(request.answer(0)), end)
+        return None
     reply = durability.answer_when_safe(peer, request, request.answer(0), end)
     assert reply is None or isinstance(reply, Command)
     return reply
@@ -236,3 +256,28 @@ async def test_a_closed_store_is_asked_nothing() -> None:
     durability.detach()
     durability.note_flushed(2)
     await asyncio.sleep(0)
+
+
+async def test_all_that_waits_at_the_end_of_a_turn_is_synced_at_once() -> None:
+    """One request for the turn, made when it is over; the next turn makes its own."""
+    asked: list[None] = []
+    durability = Durability(
+        Disk().advance, is_sync=True, timeout_s=5.0, request_flush=lambda: asked.append(None)
+    )
+    durability.want_flush()
+    assert asked == [], "nobody runs it yet"
+    durability.attach(asyncio.get_running_loop())
+    for turn in (1, 2):
+        durability.want_flush()
+        durability.want_flush()
+        assert len(asked) == turn - 1
+        await asyncio.sleep(0)
+        assert len(asked) == turn
+
+
+async def test_without_sync_flush_what_is_written_is_put_at_once() -> None:
+    """As an answer is that is a command."""
+    peer = Peer()
+    Disk().durability(is_sync=False).write_when_safe(peer, b"frame", 100)
+    assert peer.put_bytes == [b"frame"]
+    assert peer.held == 0

@@ -12,11 +12,16 @@ from unit.broker.test_send_lane import FIELDS as SEND
 from unit.broker.test_send_lane import frame_of as send_frame
 
 
+def ask(lanes: Lanes, rig: SendRig | PullRig, frame: memoryview) -> bool:
+    return lanes.answer(rig.connection.as_connection, bytes(frame), 0, len(frame))
+
+
 def test_a_send_goes_to_the_lane_of_sends(tmp_path: Path) -> None:
-    """It is stored and answered."""
+    """It is stored and answered, as soon as its kind is known."""
     rig = SendRig(tmp_path / "store")
     rig.context.topics.target("T", "TBW102", 4, False)
-    assert Lanes(rig.context).answer(rig.connection.as_connection, send_frame(dict(SEND)))
+    lanes = Lanes(rig.context)
+    assert [ask(lanes, rig, send_frame(dict(SEND))) for _ in range(2)] == [False, True]
     assert rig.connection.written
     assert rig.store.queue("T", 1) is not None
     rig.close()
@@ -28,9 +33,9 @@ def test_a_pull_goes_to_the_lane_of_pulls(tmp_path: Path) -> None:
     rig.context.groups.put(SubscriptionGroupConfig(group_name="G"))
     rig.send()
     lanes = Lanes(rig.context)
-    assert not lanes.answer(rig.connection.as_connection, pull_frame(dict(PULL), code=105))
-    assert not lanes.answer(rig.connection.as_connection, memoryview(b'\0\0\0\x08{"code":'))
+    assert not ask(lanes, rig, pull_frame(dict(PULL), code=105))
+    assert not ask(lanes, rig, memoryview(b'\0\0\0\x08{"code":'))
     assert rig.connection.written == b""
-    assert lanes.answer(rig.connection.as_connection, pull_frame(dict(PULL)))
+    assert ask(lanes, rig, pull_frame(dict(PULL)))
     assert rig.connection.written
     rig.close()

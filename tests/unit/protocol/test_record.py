@@ -242,7 +242,7 @@ def test_a_number_too_large_for_its_field_is_refused_and_nothing_written(
     ("topic", "properties"), [("t" * 256, b""), ("T", bytes(32_768)), ("T", bytes(32_760))]
 )
 def test_topics_and_properties_that_are_too_long_are_refused(topic: str, properties: bytes) -> None:
-    with pytest.raises(RecordError, match="a record takes 255 and 32767"):
+    with pytest.raises(RecordError, match=r"a record takes (255|32767)"):
         encode_record(Record(topic, b"", properties), append_crc=True)
 
 

@@ -526,12 +526,13 @@ async def test_held_requests_count_until_they_are_released() -> None:
     connection.sweep(monotonic_s() + 1_000_000)
     assert not connection.closed, "a peer that waits for us is not idle"
     connection.release(waiting[0], waiting[0].answer(0))
-    await settle()
+    connection.proceed()
     assert len(waiting) == 3
     assert [answer.opaque for answer in transport.commands()] == [0]
-    for request in waiting[1:]:
-        connection.release(request, request.answer(0))
-    await settle()
+    connection.release(waiting[1], waiting[1].answer(0))
+    connection.release_written(encode_command(waiting[2].answer(0)))
+    connection.proceed()
+    assert [answer.opaque for answer in transport.commands()] == [0, 1, 2]
     assert transport.reading
     assert load.in_flight == 0
 
@@ -546,9 +547,11 @@ async def test_replies_to_a_peer_that_has_gone_are_dropped() -> None:
     connection, transport = open_connection(hold, load)
     request = Command(10)
     connection.data_received(frames(request))
+    connection.data_received(frames(request))
     connection.connection_lost(None)
     connection.release(request, request.answer(0))
-    await settle()
+    connection.release_written(encode_command(request.answer(0)))
+    connection.proceed()
     assert not transport.writes
     assert load.in_flight == 0
 
@@ -576,12 +579,15 @@ async def test_a_request_knows_how_long_it_had_to_wait(monkeypatch: pytest.Monke
     assert connection.waiting == 3
     now_s = 100.5
     connection.release(held[0], held[0].answer(0))
+    connection.proceed()
     now_s = 102.0
     connection.release(held[1], held[1].answer(0))
     connection.release(held[2], held[2].answer(0))
+    connection.proceed()
     assert connection.waited_s == 0.0
     for request in held[3:]:
         connection.release(request, request.answer(0))
+    connection.proceed()
     connection.data_received(frames(Command(10, opaque=5)))
     assert seen == [(0, 0, 0), (1, 0, 0), (2, 0.5, 2), (3, 2.0, 1), (4, 2.0, 0), (5, 0, 0)]
 
@@ -604,8 +610,8 @@ async def test_a_lane_answers_frames_before_they_are_decoded() -> None:
     """What it takes, the handler never sees, answered or not; the rest is left to him."""
     seen: list[int] = []
 
-    def lane(connection: Connection, frame: memoryview) -> bool:
-        code = decode_command(frame).code
+    def lane(connection: Connection, data: bytes, at: int, end: int) -> bool:
+        code = decode_command(memoryview(data)[at:end]).code
         seen.append(code)
         if code == 1:
             connection.put(encode_command(Command(0, opaque=11, flag=1)))
@@ -622,6 +628,6 @@ async def test_an_overloaded_server_has_no_lane() -> None:
     """The refusal comes from the one place that gives it."""
     load = Load(0)
     connection, transport = open_connection(echo, load)
-    connection.lane = lambda _connection, _frame: True
+    connection.lane = lambda _connection, _data, _at, _end: True
     connection.data_received(frames(Command(1)))
     assert transport.commands()[0].code == ResponseCode.SYSTEM_BUSY

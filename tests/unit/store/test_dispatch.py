@@ -136,6 +136,22 @@ def test_a_batch_is_dispatched_as_its_messages_one_by_one(
     assert together.units("U") == [(10**6, 100, 0)]
 
 
+def test_arrivals_are_told_only_where_somebody_waits(tmp_path: Path) -> None:
+    """Of single messages and of batches; queues and index have them all the same."""
+    rig = Rig(tmp_path)
+    waited: dict[tuple[str, int], object] = {}
+    told: list[Arrival] = []
+    dispatcher = Dispatcher(rig.queues, rig.index, told.append, None, waited)
+    for number in range(3):
+        dispatcher.dispatch(rig.append(number))
+        waited["U", 0] = waited["T", number] = None
+    dispatcher.dispatch(StoredBatch("T", 0, 3, 10**6, [100], NOW_MS, [b""]))
+    dispatcher.dispatch(StoredBatch("T", 7, 0, 10**6 + 100, [100], NOW_MS, [b""]))
+    assert [arrival.queue_offset for arrival in told] == [1, 2, 3]
+    assert len(rig.units()) == 4
+    rig.close()
+
+
 @pytest.mark.parametrize(
     ("raw", "tag"),
     [

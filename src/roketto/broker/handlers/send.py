@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from roketto.broker.context import Context, Handler
-from roketto.broker.plain_send import store_plain
+from roketto.broker.plain_send import NOT_PLAIN, Stored, store_plain, unique_key
 from roketto.broker.put import put, put_batch
 from roketto.broker.retry import group_of_retry_topic, is_dead_on_send, retries_max
 from roketto.broker.sending import Sending
@@ -34,12 +34,12 @@ from roketto.protocol.sysflags import (
 )
 from roketto.protocol.utf8 import encode_utf8
 from roketto.remoting.connection import Connection, Reply
-from roketto.store.store import PutResult
 
 SendHeader = SendMessageRequest | SendMessageV2Request
 """Both have the same fields, but for those that nobody here looks at."""
 
 _DLQ_QUEUES: Final = 1
+_DIGITS_MAX: Final = 9
 
 
 def send_v2(context: Context, connection: Connection, request: Command) -> Reply:
@@ -54,30 +54,41 @@ def send_v2(context: Context, connection: Connection, request: Command) -> Reply
         or "c" not in ext
     ):
         return send_any(context, connection, request)
+    queue, bits, born, flag = (ext.get(name, "") for name in "efgh")
+    count = ext.get("d", "")
+    if (
+        not (queue and bits and born and flag and count)
+        or not (queue + bits + born + flag + count).isdecimal()
+        or len(count) > _DIGITS_MAX
+    ):
+        return send_any(context, connection, request)
     properties = ext.get("i", "")
-    queue = ext.get("e", "")
-    where, unique_key = store_plain(
-        context, connection, ext.get("b", ""), ext.get("d", ""), queue, ext.get("f", ""),
-        ext.get("g", ""), ext.get("h", ""), properties, request.body,
+    key = unique_key(properties)
+    if not key:
+        return send_any(context, connection, request)
+    where = store_plain(
+        context, connection, ext.get("b", ""), int(queue), int(bits), int(born), int(flag),
+        properties, request.body,
     )  # fmt: skip
-    if where is None:
+    if where == NOT_PLAIN:
         return send_any(context, connection, request)
     if request.flag & ONE_WAY_FLAG:
         return None
-    answer = _answer_plain(request, context.sending, where, queue, unique_key)
+    answer = _answer_plain(request, context.sending, where, queue, key)
     if "WAIT\x01true" in properties or waits_for_disk(encode_utf8(properties)):
-        return context.durability.answer_when_safe(connection, request, answer, where.end)
+        end = where[1] + where[2]
+        return context.durability.answer_when_safe(connection, request, answer, end)
     return answer
 
 
 def _answer_plain(
-    request: Command, sending: Sending, where: PutResult, queue: str, unique_key: str
+    request: Command, sending: Sending, where: Stored, queue: str, key: str
 ) -> Command:
     ext = {
-        "msgId": f"{sending.id_prefix}{where.log_offset:016X}",
+        "msgId": f"{sending.id_prefix}{where[1]:016X}",
         "queueId": queue,
-        "queueOffset": str(where.queue_offset),
-        "transactionId": unique_key,
+        "queueOffset": str(where[0]),
+        "transactionId": key,
         "MSG_REGION": sending.region,
         "TRACE_ON": sending.trace,
     }

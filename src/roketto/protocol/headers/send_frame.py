@@ -6,8 +6,9 @@ read like this (fields that are no strings, an opaque that is one) is left to co
 
 import msgspec
 
-__all__ = ["SEND_V2_START", "SendV2Fields", "SendV2Frame", "decode_send_v2"]
+__all__ = ["SEND_V2_CODE", "SEND_V2_START", "SendV2Fields", "SendV2Frame", "decode_send_v2"]
 
+SEND_V2_CODE = 310
 SEND_V2_START = b'{"code":310,'
 """How FastJSON, which sorts members, begins such a header."""
 

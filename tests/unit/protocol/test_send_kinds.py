@@ -1,0 +1,121 @@
+"""Headers of plain sends are read by their kind exactly as they would be decoded, or not at all."""
+
+import msgspec
+import pytest
+
+from roketto.protocol.headers import send_kinds
+from roketto.protocol.headers.send_frame import decode_send_v2
+from roketto.protocol.headers.send_kinds import SendKinds
+
+FIELDS = {
+    "a": "PG", "b": "T", "c": "TBW102", "d": "4", "e": "1", "f": "0", "g": "1700000000000",
+    "h": "0", "i": "UNIQ_KEY\x01A1\x02WAIT\x01true\x02", "j": "0", "k": "false", "m": "false",
+    "n": "broker-a",
+}  # fmt: skip
+
+
+def header_of(change: dict[str, object] | None = None, **members: object) -> bytes:
+    """A header as FastJSON writes it: members in the order of their names."""
+    return msgspec.json.encode(
+        {"code": 310, "extFields": {**FIELDS, **(change or {})}, "flag": 0, "language": "JAVA",
+         "opaque": 7, "serializeTypeCurrentRPC": "JSON", "version": 505, **members}
+    )  # fmt: skip
+
+
+def read(kinds: SendKinds, header: bytes) -> dict[str, object] | None:
+    send = kinds.read(header)
+    if send is None:
+        return None
+    return {
+        "b": send.topic, "e": send.queue, "f": send.bits, "g": send.born, "h": send.flag,
+        "i": send.properties,
+        "opaque": int(send.opaque), "is_one_way": send.is_one_way,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "members"),
+    [
+        ({}, {}),
+        ({"e": "12", "f": "1", "g": "1", "h": "99"}, {"opaque": 0}),
+        ({"i": ""}, {"opaque": 2**31 - 1}),
+        ({"i": "作者\x01李白\x02"}, {}),
+        ({}, {"flag": 2}),
+    ],
+)
+def test_a_header_of_a_known_kind_is_read_as_it_would_be_decoded(
+    change: dict[str, object], members: dict[str, object]
+) -> None:
+    """The values of another header teach nothing but what all of them have in common."""
+    kinds = SendKinds()
+    assert kinds.read(header_of(None, **{**members, "opaque": 1})) is None
+    header = header_of(change, **members)
+    decoded = decode_send_v2(memoryview(header))
+    assert decoded is not None
+    fields = decoded.extFields
+    assert read(kinds, header) == {
+        "b": fields.b, "e": fields.e, "f": fields.f, "g": fields.g, "h": fields.h, "i": fields.i,
+        "opaque": decoded.opaque, "is_one_way": decoded.flag == 2,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        header_of(code=320),
+        header_of(flag=1),
+        header_of({"j": "1"}),
+        header_of({"m": "true"}),
+        header_of({"l": "3"}),
+        header_of({"d": "x"}),
+        header_of({"d": "1234567890"}),
+        header_of({"e": ""}),
+        header_of({"e": "-1"}),
+        header_of({"g": "1e3"}),
+        header_of({"h": " 1"}),
+        header_of({"e": "\u0661"}),
+        header_of({"e": 1}),
+        header_of({"i": 'say "hello"'}),
+        header_of({"i": "a\\b"}),
+        header_of({"i": "\t"}),
+        header_of(opaque=-1),
+        header_of(opaque=12345678901),
+        header_of().replace(b'"opaque":7', b'"opaque":07'),
+        header_of().replace(b'"opaque":7,', b'"opaque":7}'),
+        header_of().replace(b',"opaque":7', b""),
+        header_of().replace(b'"JAVA"', b'"JA\nVA"'),
+        header_of().replace(b'"language"', b'\n"language"'),
+        header_of({"i": "?"}).replace(b"?", b"\xff"),
+        header_of({"b": 1}),
+        b'{"code":310,"extFields":{}}',
+        b"",
+    ],
+)
+def test_any_other_header_is_left_to_whoever_decodes_it(header: bytes) -> None:
+    """Neither at first sight nor later, whether its kind is not plain or its values are odd."""
+    kinds = SendKinds()
+    kinds.read(header_of())
+    assert read(kinds, header_of()) is not None
+    assert kinds.read(header) is None
+    assert kinds.read(header) is None
+
+
+def test_values_in_other_places_are_another_kind() -> None:
+    """The same bytes stay when they are taken out, but they do not mean the same."""
+    kinds = SendKinds()
+    kinds.read(header_of())
+    values = header_of()[header_of().index(b'","e":') : header_of().index(b'","j":')]
+    moved = header_of().replace(values, b"").replace(b"JAVA", b"JAVA" + values)
+    assert decode_send_v2(memoryview(moved)) is None
+    assert kinds.read(moved) is None
+    assert kinds.read(moved) is None
+
+
+def test_kinds_are_forgotten_before_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sends ever new ones costs no more than decoding each of them."""
+    monkeypatch.setattr(send_kinds, "KINDS_MAX", 3)
+    kinds = SendKinds()
+    for topic in "ABCD":
+        assert kinds.read(header_of({"b": topic})) is None
+    assert kinds.read(header_of({"b": "D"})) is not None
+    assert kinds.read(header_of({"b": "A"})) is None
