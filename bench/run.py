@@ -7,6 +7,7 @@
 ./dev bench broker --itself       the Java broker against itself: how even the rounds are
 ./dev bench mypyc                 what compiling the store gives; only when it is asked for
 ./dev bench --quick               short rounds, for a first look
+./dev bench store --source        the source as it is, without compiled modules
 
 Figures of whole runs that are not quick are kept in bench/results, or where --keep says.
 """

@@ -328,26 +328,6 @@ def test_store_times_never_go_back(rig: Rig) -> None:
     assert rig.store.append(message(1)).store_time_ms >= first.store_time_ms
 
 
-def test_whoever_wants_to_sync_for_many_messages_at_once_is_asked(tmp_path: Path) -> None:
-    """Then the flushing thread is not: one sync covers what was appended until it is requested."""
-    wanted: list[None] = []
-    synced = threading.Event()
-    store = Store(
-        tmp_path, SYNC, on_flushed=lambda offset: synced.set(),
-        on_wanted=lambda: wanted.append(None),
-    )  # fmt: skip
-    store.request_flush()
-    store.open(1)
-    results = [store.append(message(number)) for number in range(3)]
-    assert len(wanted) == 3
-    assert store.flushed == 0
-    store.request_flush()
-    assert synced.wait(WAIT_S)
-    assert store.advance() == results[-1].end
-    assert len(bodies(store)) == 3
-    store.close()
-
-
 def test_under_sync_flush_a_message_is_visible_only_once_it_is_safe(tmp_path: Path) -> None:
     """Until the sync has returned and was noted, no consumer can read it."""
     gate = threading.Semaphore(0)
