@@ -166,6 +166,7 @@ class Broker:
             durability=durability,
             delays=Delays(tables.delays, levels, store, partial(put_as_is, store, stats)),
             stats=stats,
+            saved=tables.saved,
             registration=Registration(config, topics, address),
         )
 

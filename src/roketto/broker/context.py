@@ -1,8 +1,8 @@
 """What handlers work with: the tables, the store and the clock of one broker."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from roketto.broker.clients import Clients
 from roketto.broker.config import BrokerConfig
@@ -48,6 +48,8 @@ class Context:
     delays: Delays
     stats: Statistics
     registration: Registration
+    saved: Callable[[], Coroutine[Any, Any, None]]
+    """Returns when what was changed in the tables is on the disk; StoreError if it cannot be."""
 
 
 Handler: TypeAlias = Callable[[Context, Connection, Command], Reply]

@@ -20,7 +20,7 @@ from roketto.broker.handlers import (
     send_back,
     topics,
 )
-from roketto.protocol.codes import ResponseCode
+from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
 from roketto.protocol.errors import RecordError, RequestError
 from roketto.remoting.connection import Connection, Reply
@@ -55,6 +55,22 @@ ROUTES: Final = _join(
 """Every request that this broker serves. What may be asked by whom is in protocol/codes.py."""
 
 
+_SAVED_FIRST: Final = frozenset(
+    map(
+        int,
+        (
+            RequestCode.UPDATE_AND_CREATE_TOPIC,
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
+            RequestCode.DELETE_TOPIC_IN_BROKER,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+            RequestCode.DELETE_SUBSCRIPTIONGROUP,
+        ),
+    )
+)
+"""What operators change is on the disk before they are told."""
+
+
 class Dispatcher:
     """The broker without its sockets: ``handle`` is what a Server calls."""
 
@@ -79,8 +95,14 @@ class Dispatcher:
         if isinstance(answer, Command):
             if answer.code:
                 self._stats.note_refusal(code, answer.code)
+            elif code in _SAVED_FIRST:
+                return self._finish(request, self._answer_when_saved(answer))
             return answer
         return None if answer is None else self._finish(request, answer)
+
+    async def _answer_when_saved(self, answer: Command) -> Command:
+        await self._context.saved()
+        return answer
 
     async def _finish(
         self, request: Command, work: Coroutine[Any, Any, Command | None]

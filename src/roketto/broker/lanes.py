@@ -25,5 +25,5 @@ class Lanes:
         if end - at <= _CODE_AT:
             return False
         if data[at + _CODE_AT] == _PULL_DIGIT:
-            return self._pull.answer(connection, memoryview(data)[at:end])
+            return self._pull.answer(connection, data, at, end)
         return self._send.answer(connection, data, at, end)

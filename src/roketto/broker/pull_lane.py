@@ -1,8 +1,11 @@
 """The quick lane of pulls: from the bytes of a frame that asks to those of one with messages.
 
-It does what ``handlers.pull.pull`` does, by the same functions, without a command in between.
+It does what ``handlers.pull.pull`` does, by the same functions, without a command in between. A
+consumer's pulls of one queue differ in two offsets and the opaque only: these are cut out of the
+header, and what stays is looked up instead of being parsed again.
+
 Whatever is not plain it leaves to the ordinary way, untouched: pulls that find nothing, wait or are
-refused, and headers that are not JSON as FastJSON writes it.
+refused, headers that are not JSON as FastJSON writes it, and the first of each kind.
 """
 
 import struct
@@ -20,38 +23,37 @@ from roketto.broker.handlers.pull import (
 )
 from roketto.protocol.codes import RequestCode
 from roketto.protocol.errors import RequestError
-from roketto.protocol.headers.pull_frame import PULL_START, PullFields, decode_pull, pull_header
+from roketto.protocol.headers.pull_frame import PULL_START, decode_pull, pull_header
 from roketto.protocol.versions import CURRENT_VERSION
 from roketto.remoting.connection import Connection
 from roketto.store.reading import GetStatus
 
 KNOWN_MAX: Final = 10_000
-"""Pulls that are remembered: those of as many queues of groups as are read at a time. If there are
-more, it is begun anew."""
-
-_KEY_CHARS_MAX: Final = 1_024
+"""Kinds of pulls that are remembered: those of as many queues of groups as are read at a time. If
+there are more, it is begun anew."""
+_HEADER_BYTES_MAX: Final = 1_024
 """Longer ones, with hundreds of tags, are not remembered; the others take 15 MB at the most."""
 
-_START: Final = struct.Struct(f">I{len(PULL_START)}s")
 _PREFIX: Final = struct.Struct(">II")
-_HEADER_AT: Final = 4
+_MARK_BYTES: Final = 4
 _FOUND: Final = GetStatus.FOUND
 _PULL: Final = int(RequestCode.PULL_MESSAGE)
-_OFFSET_DIGITS_MAX: Final = 18
-"""A number of so many digits is a Java long for sure."""
+_LONG_DIGITS: Final = 18
+_INT_DIGITS: Final = 9
+"""A number of so many digits is a Java long or int for sure."""
 
-_SEPARATOR: Final = "\n"
-_SEPARATORS: Final = 10
+_CONSUMED: Final = '"commitOffset":"'
+_CONSUMED_CHARS: Final = len(_CONSUMED)
+_OFFSET: Final = '"queueOffset":"'
+_OFFSET_CHARS: Final = len(_OFFSET)
+_OPAQUE: Final = '"opaque":'
+_OPAQUE_CHARS: Final = len(_OPAQUE)
 
 _JOINED_BYTES_MAX: Final = 2_048
 """Pieces of this size on the average are joined: that is less work than to send each of them."""
 
-_ANSWER: Final = (
-    b'{"code":0,"extFields":{"suggestWhichBrokerId":"%d","nextBeginOffset":"%d","minOffset":"%d",'
-    b'"maxOffset":"%d","topicSysFlag":"%d","groupSysFlag":"%d"},"flag":1,"language":"PYTHON",'
-    b'"opaque":%d,"remark":"FOUND","serializeTypeCurrentRPC":"JSON","version":'
-    + str(CURRENT_VERSION).encode()
-    + b"}"
+_ANSWER_END: Final = (
+    f',"remark":"FOUND","serializeTypeCurrentRPC":"JSON","version":{CURRENT_VERSION}}}'
 )
 
 
@@ -61,31 +63,82 @@ class PullLane:
     def __init__(self, context: Context, *, known_max: int = KNOWN_MAX) -> None:
         self._context: Context = context
         self._known_max: int = known_max
-        # A consumer's pulls of a queue differ in their offsets only: the rest is parsed once.
         self._known: dict[str, Asked] = {}
 
-    def answer(self, connection: Connection, frame: memoryview) -> bool:
+    def answer(self, connection: Connection, data: bytes, at: int, end: int) -> bool:
         """Answer a plain pull with messages; False, and nothing done, if the frame is not one."""
-        if len(frame) < _START.size:
+        header_at = at + _MARK_BYTES
+        header_bytes = end - header_at
+        if header_bytes > _HEADER_BYTES_MAX or not data.startswith(PULL_START, header_at):
             return False
-        mark, start = _START.unpack_from(frame)
-        # A header that is not JSON has another top byte: as a length it would be far too much.
-        if start != PULL_START or mark != len(frame) - _HEADER_AT:
+        # All of it is header, which the first byte says to be JSON.
+        if data[at] or (data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3]) != header_bytes:
             return False
-        header = decode_pull(frame[_HEADER_AT:])
-        if header is None or header.code != _PULL or header.flag:
+        try:
+            text = data[header_at:end].decode()
+        except UnicodeDecodeError:
             return False
+        opaque_at = text.rfind(_OPAQUE) + _OPAQUE_CHARS
+        opaque_end = text.find(",", opaque_at)
+        asked = self._asked(text, opaque_at, opaque_end)
+        if asked is None:
+            return False
+        opaque = text[opaque_at:opaque_end]
+        if not _is_number(opaque, _INT_DIGITS) or (len(opaque) > 1 and opaque.startswith("0")):
+            return False
+        return self._answer(connection, asked, opaque)
+
+    def _asked(self, text: str, opaque_at: int, opaque_end: int) -> Asked | None:
+        """What a header asks for; None if it is the first of its kind, or not plain."""
+        consumed_at = text.find(_CONSUMED) + _CONSUMED_CHARS
+        consumed_end = text.find('"', consumed_at)
+        offset_at = text.find(_OFFSET, consumed_end) + _OFFSET_CHARS
+        offset_end = text.find('"', offset_at)
+        # What is not there is found at -1, and what should follow it at another place.
+        if consumed_at < _CONSUMED_CHARS or offset_at < consumed_end or opaque_at < offset_end:
+            return None
+        if consumed_end < 0 or offset_end < 0 or opaque_end < 0:
+            return None
+        consumed, offset = text[consumed_at:consumed_end], text[offset_at:offset_end]
+        if not (_is_number(consumed, _LONG_DIGITS) and _is_number(offset, _LONG_DIGITS)):
+            return None
+        common = (
+            f"{text[:consumed_at]}\n{text[consumed_end:offset_at]}\n"
+            f"{text[offset_end:opaque_at]}\n{text[opaque_end:]}"
+        )
+        asked = self._known.get(common)
+        if asked is None:
+            self._learn(common, text)
+            return None
+        asked.queue_offset = int(offset)
+        asked.consume_offset = int(consumed)
+        return asked
+
+    def _learn(self, common: str, text: str) -> None:
+        """Remember what headers with so much in common ask for, if they are plain."""
+        header = decode_pull(memoryview(text.encode()))
+        # A line break could hide where a value was taken out.
+        if header is None or header.code != _PULL or header.flag or "\n" in text:
+            return
+        try:
+            asked = Asked(pull_header(header.extFields))
+        except RequestError:
+            return
+        if len(self._known) >= self._known_max:
+            self._known.clear()
+        self._known[common] = asked
+
+    def _answer(self, connection: Connection, asked: Asked, opaque: str) -> bool:
         context = self._context
-        asked = self._asked(header.extFields)
-        if asked is None or not context.config.broker_permission & READABLE:
-            return False
-        group = context.groups.get(asked.group)
-        if group is None:
+        if not context.config.broker_permission & READABLE:
             return False
         try:
             queue = context.store.queue(asked.topic, asked.queue_id)
             if queue is None or asked.queue_offset >= queue.queue_offset_max:
-                return False  # as with most pulls of those who keep up: nothing is checked twice
+                return False  # as with most pulls of those who keep up: let it not be checked twice
+            group = context.groups.get(asked.group)
+            if group is None:
+                return False
             topic, wanted = check(context, connection, asked, group)
             if wanted.needs_properties:
                 return False
@@ -97,11 +150,14 @@ class PullLane:
             return False
         note_sent(context, asked, found)
         context.stats.note_request(_PULL)
-        data = _ANSWER % (
-            suggested_broker(context, group, found), found.next_offset, found.min_offset,
-            found.max_offset, topic.topic_sys_flag, group.group_sys_flag, header.opaque,
-        )  # fmt: skip
-        head = _PREFIX.pack(_HEADER_AT + len(data) + found.size, len(data)) + data
+        header = (
+            f'{{"code":0,"extFields":{{"suggestWhichBrokerId":"'
+            f'{suggested_broker(context, group, found)}","nextBeginOffset":"{found.next_offset}",'
+            f'"minOffset":"{found.min_offset}","maxOffset":"{found.max_offset}","topicSysFlag":"'
+            f'{topic.topic_sys_flag}","groupSysFlag":"{group.group_sys_flag}"}},"flag":1,'
+            f'"language":"PYTHON","opaque":{opaque}{_ANSWER_END}'
+        ).encode()
+        head = _PREFIX.pack(_MARK_BYTES + len(header) + found.size, len(header)) + header
         views = found.views
         count = len(views)
         if count == 1:
@@ -114,42 +170,6 @@ class PullLane:
                 connection.put(view)
         return True
 
-    def _asked(self, fields: PullFields) -> Asked | None:
-        """What is asked for; None if the ordinary way has to say what is wrong with it."""
-        queue_offset: str = fields.queueOffset
-        consume_offset: str = fields.commitOffset
-        if (
-            not queue_offset.isdecimal()
-            or not consume_offset.isdecimal()
-            or len(queue_offset) > _OFFSET_DIGITS_MAX
-            or len(consume_offset) > _OFFSET_DIGITS_MAX
-        ):
-            return None
-        key = (
-            f"{fields.consumerGroup}\n{fields.topic}\n{fields.queueId}\n{fields.maxMsgNums}\n"
-            f"{fields.sysFlag}\n{fields.suspendTimeoutMillis}\n{fields.subVersion}\n"
-            f"{fields.subscription}\n{fields.expressionType}\n{fields.maxMsgBytes}\n"
-            f"{fields.requestSource}"
-        )
-        asked = self._known.get(key)
-        if asked is None:
-            asked = self._parse(fields, key)
-            if asked is None:
-                return None
-        asked.queue_offset = int(queue_offset)
-        asked.consume_offset = int(consume_offset)
-        return asked
 
-    def _parse(self, fields: PullFields, key: str) -> Asked | None:
-        # More would be in the texts, and they could be divided in another way, too.
-        if key.count(_SEPARATOR) != _SEPARATORS:
-            return None
-        try:
-            asked = Asked(pull_header(fields))
-        except RequestError:
-            return None
-        if len(key) <= _KEY_CHARS_MAX:
-            if len(self._known) >= self._known_max:
-                self._known.clear()
-            self._known[key] = asked
-        return asked
+def _is_number(text: str, digits_max: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= digits_max

@@ -28,6 +28,7 @@ class Tables:
     tables.load()                          # CorruptStoreError
     saving = asyncio.create_task(tables.keep_saved(5.0))
     tables.save_soon()                     # something changed that must not wait
+    await tables.saved()                   # StoreError; somebody waits for it
     tables.save_all()                      # at the end, on this thread
 
     Their texts are made on the loop, where nobody changes them meanwhile; a thread waits for the
@@ -46,6 +47,7 @@ class Tables:
         )  # fmt: skip
         self._failing: set[Path] = set()
         self._is_urgent = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
 
     def load(self) -> None:
         """Read all of them; what was damaged and taken from a backup is in the log."""
@@ -57,6 +59,13 @@ class Tables:
     def save_soon(self) -> None:
         """Do not wait for the next round."""
         self._is_urgent.set()
+
+    async def saved(self) -> None:
+        """Return when all that has changed by now is saved; StoreError if it cannot be."""
+        saved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(saved)
+        self.save_soon()
+        await saved
 
     async def keep_saved(self, interval_s: float) -> None:
         """Save what changes, every ``interval_s`` and when somebody asks for it; never ends."""
@@ -71,6 +80,7 @@ class Tables:
                 except TimeoutError:
                     pass
                 self._is_urgent.clear()
+                waiting, self._waiting = self._waiting, []
                 for table in self._all:
                     try:
                         save = table.take_save()
@@ -80,6 +90,20 @@ class Tables:
                         self._note_failure(table, error)
                     else:
                         self._failing.discard(table.path)
+                self._tell(waiting)
+
+    def _tell(self, waiting: "list[asyncio.Future[None]]") -> None:
+        """Let those go on who wait for a round that is over."""
+        for saved in waiting:
+            if saved.done():  # nobody waits any more
+                continue
+            if self._failing:
+                names = ", ".join(sorted(map(str, self._failing)))
+                saved.set_exception(
+                    StoreError(f"it is changed, but a restart would forget it: cannot save {names}")
+                )
+            else:
+                saved.set_result(None)
 
     def save_all(self) -> None:
         """Save what has changed, now."""
@@ -88,6 +112,8 @@ class Tables:
                 table.save_if_changed()
             except (OSError, StoreError) as error:
                 self._note_failure(table, error)
+        waiting, self._waiting = self._waiting, []
+        self._tell(waiting)
 
     def _note_failure(self, table: Table[Any], error: Exception) -> None:
         if table.path not in self._failing:

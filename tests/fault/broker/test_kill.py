@@ -19,6 +19,12 @@ from fault.broker.producers import Producers
 from fault.broker.site import SMALL, Site
 from fault.broker.wire import Queue, connected, found_in, read_queue, send
 from fault.test_kill import files_crossed
+from roketto.protocol.bodies.base import encode_body
+from roketto.protocol.bodies.groups import SubscriptionGroupConfig
+from roketto.protocol.codes import RequestCode
+from roketto.protocol.command import Command
+from roketto.protocol.headers.base import encode_header
+from roketto.protocol.headers.topics import CreateTopicRequest
 
 QUEUES: Final = tuple(Queue(topic, number) for topic in ("T", "Other") for number in range(4))
 START_S: Final = 10.0
@@ -149,6 +155,39 @@ async def test_a_topic_that_was_made_just_before_the_kill_has_all_its_queues(
             site.stop()
     assert unsaved, "every kill came after the table was saved"
     print(f"{unsaved} of {site.kills} kills came before the table was saved")
+
+
+async def test_what_an_operator_has_made_survives_a_kill_right_after_the_answer(
+    tmp_path: Path,
+) -> None:
+    """Topics and groups, each killed as soon as the broker has said that it is there."""
+    with Site(tmp_path, {**SMALL, "autoCreateSubscriptionGroup": "false"}) as site:
+        for number in range(5):
+            name = f"Made{number}"
+            topic = CreateTopicRequest(
+                topic=name, default_topic="TBW102", read_queue_nums=3, write_queue_nums=3, perm=6,
+                topic_filter_type="SINGLE_TAG",
+            )  # fmt: skip
+            made = [
+                Command(RequestCode.UPDATE_AND_CREATE_TOPIC, ext=encode_header(topic)),
+                Command(
+                    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+                    body=encode_body(SubscriptionGroupConfig(group_name=name)),
+                ),
+            ]
+            shown = [
+                Command(RequestCode.GET_TOPIC_CONFIG, ext={"topic": name}),
+                Command(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, ext={"group": name}),
+            ]
+            for request, question in zip(made, shown, strict=True):
+                async with connected(site.start().address) as connection:
+                    assert (await connection.request(request, 10_000)).code == 0
+                    site.kill()
+                async with connected(site.start().address) as connection:
+                    answer = await connection.request(question, 10_000)
+                    assert answer.code == 0, f"{name} was acknowledged: {answer.remark}"
+                site.stop()
+        assert site.kills == 10
 
 
 @BOTH

@@ -71,6 +71,7 @@ class SendRig:
     def __init__(self, root: Path, *, is_sync: bool = False, levels: str = "1s 5s 10s 1h") -> None:
         self.root = root
         self.is_sync = is_sync
+        self.saves = 0
         self.levels = DelayLevels(levels)
         self.now_ms = START_MS
         self.now_s = 100.0
@@ -121,8 +122,13 @@ class SendRig:
             delays=self.delays,
             stats=stats,
             registration=cast("Any", None),
+            saved=self.save,
         )
         self.store.open(1)
+
+    async def save(self) -> None:
+        """Nothing is saved here; how often that was asked for is known."""
+        self.saves += 1
 
     def close(self) -> None:
         self.store.close()

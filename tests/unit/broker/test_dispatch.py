@@ -1,16 +1,19 @@
 """Every request has one handler, and every failure of the store one response code."""
 
+import inspect
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from roketto.broker.dispatch import ROUTES, Dispatcher, _join, refusal
+from roketto.protocol.bodies.base import encode_body
+from roketto.protocol.bodies.groups import SubscriptionGroupConfig
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
 from roketto.protocol.errors import IllegalNameError, RecordError, RequestError
-from roketto.remoting.connection import Connection
-from roketto.store.errors import CorruptStoreError, DiskFullError, StoreReadOnlyError
+from roketto.remoting.connection import Connection, Reply
+from roketto.store.errors import CorruptStoreError, DiskFullError, StoreError, StoreReadOnlyError
 from roketto.store.put_status import PutRefusedError, PutStatus
 from unit.broker.send_rig import SendRig
 
@@ -74,4 +77,36 @@ def test_a_request_that_waited_too_long_is_refused_before_its_handler(tmp_path: 
     in_time = dispatcher.handle(rig.connection.as_connection, rig.request())
     assert isinstance(in_time, Command)
     assert in_time.code == ResponseCode.SUCCESS
+    rig.close()
+
+
+async def test_what_operators_change_is_saved_before_they_are_told(tmp_path: Path) -> None:
+    """And if it cannot be, they are told that instead; what is refused needs no save."""
+    rig = SendRig(tmp_path)
+    dispatcher = Dispatcher(rig.context)
+
+    def ask(name: str) -> Reply:
+        request = Command(
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+            body=encode_body(SubscriptionGroupConfig(group_name=name)),
+        )
+        return dispatcher.handle(rig.connection.as_connection, request)
+
+    work = ask("G")
+    assert inspect.iscoroutine(work)
+    assert rig.saves == 0
+    answer = await work
+    assert (answer.code, rig.saves) == (0, 1)
+    refused = ask("no name")
+    assert isinstance(refused, Command)
+    assert refused.code == ResponseCode.INVALID_PARAMETER
+
+    async def fail() -> None:
+        raise StoreError("a restart would forget it")
+
+    rig.context.saved = fail
+    work = ask("H")
+    assert inspect.iscoroutine(work)
+    answer = await work
+    assert (answer.code, answer.remark) == (1, "a restart would forget it")
     rig.close()

@@ -9,6 +9,7 @@ import pytest
 
 from roketto.broker.tables import Tables
 from roketto.protocol.bodies.topics import TopicConfig
+from roketto.store.errors import StoreError
 from roketto.store.files import Files
 
 
@@ -56,6 +57,41 @@ async def test_saving_ends_when_it_is_stopped_just_as_something_must_not_wait(
     done, _ = await asyncio.wait((saving,), timeout=10)
     saving.cancel()
     assert done, "it goes on"
+
+
+async def test_who_waits_for_a_save_goes_on_when_it_is_done(tmp_path: Path) -> None:
+    """What was changed before is in the file then; several who wait share a round."""
+    tables = Tables(Files(), tmp_path)
+    tables.load()
+    saving = asyncio.create_task(tables.keep_saved(3600))
+    tables.topics.put(TopicConfig(topic_name="T"))
+    gone = asyncio.create_task(tables.saved())
+    await asyncio.sleep(0)
+    gone.cancel()
+    await asyncio.gather(tables.saved(), tables.saved())
+    again = Tables(Files(), tmp_path)
+    again.load()
+    assert again.topics.get("T") is not None
+    saving.cancel()
+    last = asyncio.create_task(tables.saved())
+    await asyncio.gather(saving, return_exceptions=True)
+    tables.save_all()
+    await last
+
+
+async def test_who_waits_for_a_save_that_fails_is_told(tmp_path: Path) -> None:
+    """The change is there, but not for ever; after a better round nobody is told any more."""
+    tables = Tables(Files(), tmp_path / "store")
+    tables.load()
+    (tmp_path / "store").write_text("in the way")
+    saving = asyncio.create_task(tables.keep_saved(3600))
+    tables.topics.put(TopicConfig(topic_name="T"))
+    with pytest.raises(StoreError, match=r"a restart would forget it: cannot save .*topics\.json"):
+        await tables.saved()
+    (tmp_path / "store").unlink()
+    await tables.saved()
+    saving.cancel()
+    await asyncio.gather(saving, return_exceptions=True)
 
 
 async def test_what_may_wait_is_saved_with_the_next_round(tmp_path: Path) -> None:
