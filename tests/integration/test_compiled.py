@@ -27,6 +27,8 @@ CHECKED = (
     "tests/fault/test_power_loss.py",
     "tests/fault/broker/test_stop.py",
     "tests/integration/test_broker_cli.py",
+    "tests/integration/test_namesrv.py",
+    "tests/integration/test_remoting.py",
 )
 """What is run on the compiled modules: their own tests, kills and power losses, and the broker.
 

@@ -385,8 +385,8 @@ class Connection:
                 return
         try:
             command = decode_command(frame)
-        except ProtocolError as error:
-            self._break(error)
+        except ProtocolError as damage:
+            self._break(damage)
             return
         if command.flag & 1:
             self._complete_call(command)

@@ -306,13 +306,13 @@ class CommitLog:
         assert left == 0 or left >= BLANK_BYTES, f"{left} bytes left at {segments.written}"
         try:
             segments.roll(BLANK.pack(left, MAGIC_BLANK) if left else b"")
-        except StoreReadOnlyError as error:
-            raise PutRefusedError(PutStatus.SERVICE_NOT_AVAILABLE, str(error)) from error
-        except OSError as error:
+        except StoreReadOnlyError as closed:
+            raise PutRefusedError(PutStatus.SERVICE_NOT_AVAILABLE, str(closed)) from closed
+        except OSError as failure:
             raise PutRefusedError(
                 PutStatus.CREATE_MAPPED_FILE_FAILED,
-                f"the next file in {segments.directory} cannot be made: {error}",
-            ) from error
+                f"the next file in {segments.directory} cannot be made: {failure}",
+            ) from failure
         except StoreError as error:
             raise PutRefusedError(PutStatus.CREATE_MAPPED_FILE_FAILED, str(error)) from error
 

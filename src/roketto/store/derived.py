@@ -22,7 +22,7 @@ from roketto.store.worker import Worker
 INTERVAL_MS: Final = 10_000
 """How often there is a round; Java has one a minute."""
 
-LOG_BYTES: Final = 64 << 20
+LOG_BYTES: Final = 32 << 20
 """After how much of the log there is one, if that comes before: recovery after a crash reads that
 much, a few seconds' work, and what came during a round."""
 

@@ -130,7 +130,10 @@ class Dispatcher:
         if isinstance(stored, StoredBatch):
             self.dispatch_batch(None, *stored)
         else:
-            self.dispatch_one(None, *stored)
+            self.dispatch_one(
+                None, stored[0], stored[1], stored[2], stored[3], stored[4], stored[5], stored[6],
+                stored[7],
+            )  # fmt: skip
 
     def dispatch_one(
         self,

@@ -27,6 +27,10 @@ _TOPICS_KEPT_MAX: Final = 65_536
 """Names of topics that are remembered; forgotten together when there are more."""
 
 
+_new: Final = tuple.__new__
+"""Makes a named tuple in half the time that its class takes."""
+
+
 class LogScan:
     """Reads records at places that the caller knows.
 
@@ -71,9 +75,10 @@ class LogScan:
                     topic = self._topics.get(data[topic_at:topic_end])
                     if topic is None:
                         topic = self._topic(data[topic_at:topic_end])
-                    return Stored(
-                        topic, queue_id, queue_offset, log_offset, size, sys_flag, time_ms,
-                        data[topic_end + 2 :],
+                    return _new(
+                        Stored,
+                        (topic, queue_id, queue_offset, log_offset, size, sys_flag, time_ms,
+                         data[topic_end + 2 :]),
                     )  # fmt: skip
         if not check_record(segment, at, log_offset, check_crc_property=has_crc):
             return None

@@ -324,8 +324,8 @@ class Store:
                 self._has_deleted = False
             has_more = self._derived.step()
             self.retention.units_end = self._derived.synced_end
-        except DiskFullError as error:
-            self.gate.hold(str(error))
+        except DiskFullError as full:
+            self.gate.hold(str(full))
         except OSError as error:
             self._flusher.fail(error)
         self._segments.prepare_ahead(self._worker)

@@ -168,8 +168,8 @@ class ParkedPull(Poll):
     def resume(self, is_late: bool) -> None:
         try:
             answer = self._run_again(is_late)
-        except ForbiddenError as error:
-            answer = error.answer(self.request)
+        except ForbiddenError as forbidden:
+            answer = forbidden.answer(self.request)
         except Exception as error:  # noqa: BLE001 (every failure becomes an answer)
             answer = failure_answer(self.request, error)
         if answer is not None:
