@@ -175,7 +175,7 @@ class CommitLog:
         topic = record.topic
         if len(topic) > TOPIC_BYTES_MAX or not topic.isascii():
             self._check_topic(topic)
-        if len(record.body) > self._body_bytes_safe:
+        if not self.is_within_bounds(len(record.body)):
             self._check_size(record)
         size = self.write_fields(
             encode_topic(topic), record.body, record.properties_raw, record.queue_id, record.flag,
