@@ -200,13 +200,18 @@ public final class StoreClient {
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             MessageExt message = messages.get(0);
             boolean isRetry = message.getReconsumeTimes() > 0;
-            int number = isRetry ? count : begun.incrementAndGet();
+            int number;
+            synchronized (begun) { // else another thread might tell of its message before the first one
+                number = isRetry ? count : begun.incrementAndGet();
+                if (number <= count) {
+                    print("consumed", message.getTopic(), message.getQueueId(), message.getQueueOffset(),
+                        message.getReconsumeTimes(), message.getMsgId());
+                }
+            }
             while (number > count) {
                 Thread.interrupted();
                 LockSupport.park(); // that is enough: neither consumed nor to be sent back
             }
-            print("consumed", message.getTopic(), message.getQueueId(), message.getQueueOffset(),
-                message.getReconsumeTimes(), message.getMsgId());
             missing.countDown();
             context.setDelayLevelWhenNextConsume(1);
             boolean isLater = number == 1 && !isRetry;
