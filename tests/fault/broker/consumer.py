@@ -134,7 +134,8 @@ class Tenure:
 
 
 class Consumer:
-    """One member of a group. ``fails`` says of a message whether it is given back.
+    """One member of a group. ``fails`` says of a message whether it is given back; ``notice_s`` is how
+    long it goes on as before when it has been told that its group has changed.
 
     consumer = Consumer(address, "G", "id", [Queue("T", 0), ...], record)
     await consumer.start()
@@ -154,6 +155,7 @@ class Consumer:
         fails: Callable[[Record], bool] = lambda record: False,
         reconsume_times_max: int = 16,
         work_s: float = 0.0,
+        notice_s: float = 0.0,
     ) -> None:
         self.client_id = client_id
         self._address = address
@@ -164,6 +166,7 @@ class Consumer:
         self._fails = fails
         self._reconsume_times_max = reconsume_times_max
         self._work_s = work_s
+        self._notice_s = notice_s
         self._tenures: dict[Queue, Tenure] = {}
         self._changed = asyncio.Event()
         self._rebalancing: asyncio.Task[None] | None = None
@@ -233,6 +236,7 @@ class Consumer:
             with suppress(TimeoutError):
                 async with asyncio.timeout(REBALANCE_S):
                     await self._changed.wait()
+                await asyncio.sleep(self._notice_s)
 
     async def _rebalance(self) -> None:
         header = GetConsumerListByGroupRequest(consumer_group=self._group)

@@ -30,6 +30,9 @@ RETRY: Final = Queue(retry_topic(GROUP), 0)
 MEMBERS_MAX: Final = 5
 PATIENCE_S: Final = 90.0
 """A member that crashed, and came back for other queues, leaves locks behind for a minute."""
+NOTICE_S: Final = 0.1
+"""Ordered members are slow to leave a queue to another one: only its lock keeps them apart. Some
+messages come to each queue meanwhile."""
 
 
 class Group:
@@ -68,6 +71,7 @@ class Group:
         member = Consumer(
             self._site.address, GROUP, client_id, self.queues, self.record,
             is_ordered=self._is_ordered, fails=self._fails, work_s=0.001,
+            notice_s=NOTICE_S if self._is_ordered else 0.0,
         )  # fmt: skip
         self._members.append(member)
         await member.start()
