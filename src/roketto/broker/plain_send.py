@@ -21,7 +21,7 @@ _UNIQUE_KEY: Final = "UNIQ_KEY\x01"
 _UNIQUE_KEY_CHARS: Final = len(_UNIQUE_KEY)
 _ITEM_END: Final = 0x02
 
-Stored = tuple[int, int, int]
+Place = tuple[int, int, int]
 """Queue offset, log offset and size of a message."""
 
 NOT_PLAIN: Final = (-1, -1, -1)
@@ -55,7 +55,7 @@ def store_plain(
     flag: int,
     properties: str,
     body: bytes | memoryview,
-) -> Stored:
+) -> Place:
     """Store a message whose properties are plain; NOT_PLAIN, and nothing stored, if it is not.
 
     PutRefusedError if the store does not take it.

@@ -13,11 +13,11 @@ from roketto.broker.plain_send import store_plain, unique_key
 from roketto.protocol.codes import RequestCode
 from roketto.protocol.errors import RequestError
 from roketto.protocol.headers.send_frame import SEND_V2_START
-from roketto.protocol.headers.send_kinds import SendKinds
+from roketto.protocol.headers.send_kinds import Send, SendKinds
 from roketto.protocol.json_header import encode_json_text
 from roketto.protocol.versions import CURRENT_VERSION
 from roketto.remoting.connection import Connection
-from roketto.store.errors import StoreError
+from roketto.store.put_status import PutRefusedError
 
 _MARK_BYTES: Final = 4
 _PREFIX: Final = struct.Struct(">II")
@@ -75,34 +75,37 @@ class SendLane:
                 context, connection, send.topic, _number(send.queue), _number(send.bits),
                 self._number_of(send.born), _number(send.flag), properties, body,
             )  # fmt: skip
-        except (RequestError, StoreError):
+        except (RequestError, PutRefusedError):
             return False  # nothing was stored: the ordinary way will be refused, too, and say why
         if queue_offset < 0:
             return False
         context.stats.note_request(_SEND_V2)
         if send.is_one_way:
             return True
-        sending = context.sending
+        answer = self._encode_answer(send, key, queue_offset, log_offset)
+        if self._is_sync:
+            context.durability.write_when_safe(connection, answer, log_offset + size)
+        else:
+            connection.put(answer)
+        return True
+
+    def _encode_answer(self, send: Send, key: str, queue_offset: int, log_offset: int) -> bytes:
+        """The frame that says where a message is."""
+        sending = self._context.sending
         if sending.region is not self._region:
             self._region = sending.region
             self._region_text = _escaped(sending.region)
-        text = (
+        header = (
             f'{{"code":0,"extFields":{{"msgId":"{sending.id_prefix}{self._digits(log_offset)}",'
             f'"queueId":"{send.queue}","queueOffset":"{queue_offset}","transactionId":"'
             f'{key if key.isalnum() and key.isascii() else _escaped(key)}",'
             f'"MSG_REGION":"{self._region_text}","TRACE_ON":"{sending.trace}"}},"flag":1,'
             f'"language":"PYTHON","opaque":{send.opaque},{_ANSWER_END}'
         ).encode()
-        size_text = len(text)
-        if size_text < len(_PREFIXES):
-            written = _PREFIXES[size_text] + text
-        else:
-            written = _PREFIX.pack(size_text + _MARK_BYTES, size_text) + text
-        if self._is_sync:
-            context.durability.write_when_safe(connection, written, log_offset + size)
-        else:
-            connection.put(written)
-        return True
+        header_bytes = len(header)
+        if header_bytes < len(_PREFIXES):
+            return _PREFIXES[header_bytes] + header
+        return _PREFIX.pack(_MARK_BYTES + header_bytes, header_bytes) + header
 
     def _digits(self, log_offset: int) -> str:
         """The 16 digits of a log offset."""

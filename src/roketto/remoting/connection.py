@@ -337,10 +337,20 @@ class Connection:
             has_frame = True
             if self._frames or not self._may_handle():
                 self._let_wait(memoryview(data)[begin:end])
-            elif lane is None or self._load.is_full or not lane(self, data, begin, end):
+            elif lane is None or self._load.is_full or not self._ask(lane, data, begin, end):
                 self._handle_frame(memoryview(data)[begin:end])
         decoder.keep(data, at)
         return has_frame
+
+    def _ask(self, lane: Lane, data: bytes, begin: int, end: int) -> bool:
+        """Whether the lane has taken a frame. One in which it fails is not handled a second time:
+        nobody knows how much was done for it."""
+        try:
+            return lane(self, data, begin, end)
+        except Exception as error:  # noqa: BLE001 (as that of a handler, it becomes an answer)
+            request = decode_command(memoryview(data)[begin:end])
+            self._answer(request, failure_answer(request, error))
+            return True
 
     def _take_frame(self, frame: memoryview) -> None:
         """Handle a frame that came in pieces, now or when its turn comes."""

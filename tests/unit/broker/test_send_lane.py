@@ -13,6 +13,8 @@ from roketto.protocol.command import Command, decode_command, encode_command
 from roketto.protocol.frame import COMPACT, frame_prefix
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record
+from roketto.store.consumequeue import ConsumeQueue
+from roketto.store.errors import CorruptStoreError
 from roketto.store.put_status import PutRefusedError, PutStatus
 from unit.broker.send_rig import PLAIN, START_MS, SendRig
 
@@ -119,7 +121,8 @@ def test_one_way_sends_are_stored_and_not_answered(rig: SendRig) -> None:
     [
         {"b": "unknown"}, {"e": "4"}, {"e": "-1"}, {"e": "1.0"}, {"e": ""}, {"f": "4"}, {"g": "x"},
         {"h": str(2**31)}, {"g": str(2**63)}, {"j": "1"}, {"l": "3"}, {"m": "true"},
-        {"d": "99999999999"}, {"i": "WAIT\x01true\x02"}, {"i": "XUNIQ_KEY\x01a\x02"},
+        {"d": "99999999999"}, {"g": "9" * 5_000}, {"e": "1" * 5_000},
+        {"i": "WAIT\x01true\x02"}, {"i": "XUNIQ_KEY\x01a\x02"},
         {"i": encode_properties({**PLAIN, "DELAY": "3"}).decode()},
         {"i": encode_properties({**PLAIN, "TRAN_MSG": "true"}).decode()},
         {"e": 1}, {"i": None}, {"i": 'UNIQ_KEY\x01a"b\\c\x02'},
@@ -162,6 +165,20 @@ def test_a_refusing_store_is_asked_again_by_the_ordinary_way(rig: SendRig) -> No
     with pytest.raises(PutRefusedError, match="96 % full") as refused:
         ordinary(rig, frame)
     assert refused.value.status is PutStatus.SERVICE_NOT_AVAILABLE
+
+
+def test_a_message_that_may_be_stored_is_not_stored_again(
+    rig: SendRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that fails behind the log has it there: the ordinary way would make two of it."""
+
+    def fail(*_: object) -> bool:
+        raise CorruptStoreError(Path("consumequeue"), 20, "another message is there")
+
+    monkeypatch.setattr(ConsumeQueue, "append", fail)
+    with pytest.raises(CorruptStoreError):
+        ask(rig, frame_of(dict(FIELDS)))
+    assert len(list(rig.store.log.records(0))) == 1
 
 
 async def test_under_sync_flush_an_answer_waits_for_the_disk(tmp_path: Path) -> None:

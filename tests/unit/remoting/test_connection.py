@@ -624,6 +624,28 @@ async def test_a_lane_answers_frames_before_they_are_decoded() -> None:
     assert [answer.opaque for answer in transport.commands()] == [11, 33]
 
 
+async def test_a_lane_that_fails_is_answered_and_its_frame_not_handled_again() -> None:
+    """It may have stored something; what follows in the same read is served."""
+    handled: list[int] = []
+
+    def handle(connection: Connection, request: Command) -> Command:
+        handled.append(request.code)
+        return request.answer(0)
+
+    def lane(connection: Connection, data: bytes, at: int, end: int) -> bool:
+        if decode_command(memoryview(data)[at:end]).code == 1:
+            raise ValueError("half done")
+        return False
+
+    connection, transport = open_connection(handle)
+    connection.lane = lane
+    connection.data_received(frames(Command(1, opaque=11), Command(2, opaque=22)))
+    answers = transport.commands()
+    assert [(answer.opaque, answer.code) for answer in answers] == [(11, 1), (22, 0)]
+    assert answers[0].remark == "ValueError: half done"
+    assert handled == [2]
+
+
 async def test_an_overloaded_server_has_no_lane() -> None:
     """The refusal comes from the one place that gives it."""
     load = Load(0)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from roketto.broker.context import Context, Handler
-from roketto.broker.plain_send import NOT_PLAIN, Stored, store_plain, unique_key
+from roketto.broker.plain_send import NOT_PLAIN, Place, store_plain, unique_key
 from roketto.broker.put import put, put_batch
 from roketto.broker.retry import group_of_retry_topic, is_dead_on_send, retries_max
 from roketto.broker.sending import Sending
@@ -22,6 +22,7 @@ from roketto.protocol.command import ONE_WAY_FLAG, Command
 from roketto.protocol.errors import RequestError
 from roketto.protocol.headers.base import decode_header
 from roketto.protocol.headers.send import SendMessageRequest, SendMessageV2Request
+from roketto.protocol.headers.send_kinds import NUMBERS_DIGITS_MAX
 from roketto.protocol.limits import TOPIC_BYTES_MAX
 from roketto.protocol.names import dlq_topic, is_retry_topic
 from roketto.protocol.properties import get_property, join_properties, remove_property
@@ -56,9 +57,11 @@ def send_v2(context: Context, connection: Connection, request: Command) -> Reply
         return send_any(context, connection, request)
     queue, bits, born, flag = (ext.get(name, "") for name in "efgh")
     count = ext.get("d", "")
+    numbers = queue + bits + born + flag + count
     if (
         not (queue and bits and born and flag and count)
-        or not (queue + bits + born + flag + count).isdecimal()
+        or not numbers.isdecimal()
+        or len(numbers) > NUMBERS_DIGITS_MAX
         or len(count) > _DIGITS_MAX
     ):
         return send_any(context, connection, request)
@@ -82,7 +85,7 @@ def send_v2(context: Context, connection: Connection, request: Command) -> Reply
 
 
 def _answer_plain(
-    request: Command, sending: Sending, where: Stored, queue: str, key: str
+    request: Command, sending: Sending, where: Place, queue: str, key: str
 ) -> Command:
     ext = {
         "msgId": f"{sending.id_prefix}{where[1]:016X}",

@@ -18,7 +18,7 @@ from typing import Final
 from roketto.protocol.command import ONE_WAY_FLAG
 from roketto.protocol.headers.send_frame import SEND_V2_CODE, decode_send_v2
 
-__all__ = ["Send", "SendKinds"]
+__all__ = ["NUMBERS_DIGITS_MAX", "Send", "SendKinds"]
 
 KINDS_MAX: Final = 4_096
 """Kinds that are remembered, of some 300 bytes each; a producer has one for each of its topics."""
@@ -33,6 +33,9 @@ _OPAQUE: Final = '"opaque":'
 _OPAQUE_CHARS: Final = len(_OPAQUE)
 _ESCAPE: Final = "\\"
 _DIGITS_MAX: Final = 10
+NUMBERS_DIGITS_MAX: Final = 64
+"""Of all numbers of a header together. Those that fit their fields have 59 at most, and Python
+refuses to read one of some thousands."""
 
 
 class Send:
@@ -115,7 +118,9 @@ class SendKinds:
         flag = text[flag_at + _NAME_CHARS : properties_at]
         opaque = text[opaque_at + _OPAQUE_CHARS : opaque_end]
         digits = f"{queue}{bits}{born}{flag}{opaque}"
-        if not kind.is_plain or not (digits.isascii() and digits.isdigit()):
+        if not kind.is_plain or len(digits) > NUMBERS_DIGITS_MAX:
+            return None
+        if not (digits.isascii() and digits.isdigit()):
             return None
         if not (queue and bits and born and flag) or len(opaque) > _DIGITS_MAX:
             return None
