@@ -134,8 +134,8 @@ class Tenure:
 
 
 class Consumer:
-    """One member of a group. ``fails`` says of a message whether it is given back; ``notice_s`` is how
-    long it goes on as before when it has been told that its group has changed.
+    """One member of a group. ``fails`` says of a message whether it is given back; ``notice_s`` is
+    how long it goes on as before when it has been told that its group has changed.
 
     consumer = Consumer(address, "G", "id", [Queue("T", 0), ...], record)
     await consumer.start()
