@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 
 from roketto.store.errors import CorruptStoreError, DiskFullError, FileSizeError
 from roketto.store.files import Files
-from roketto.store.ledger import AHEAD_BYTES_MAX, Ledger
+from roketto.store.ledger import Ledger
 
 UNIT_BYTES: Final = 20
 FILE_BYTES: Final = 300_000 * UNIT_BYTES
@@ -279,7 +279,7 @@ class ConsumeQueue:
         """Read, and keep what follows in the same file: most readers go on where they were."""
         inside = position % self._file_bytes
         room = min(self._written, position - inside + self._file_bytes) - position
-        ahead = min(16 * size, AHEAD_BYTES_MAX, room)
+        ahead = min(16 * size, self._ledger.share() // size * size, room)
         if size < ahead:
             raw = self._files.read_at(self._path(position - inside), inside, ahead)
             if len(raw) > size:

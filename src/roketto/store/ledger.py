@@ -5,13 +5,20 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from roketto.store.consumequeue import ConsumeQueue
 
-__all__ = ["AHEAD_BYTES_MAX", "Ledger"]
+__all__ = ["Ledger"]
 
 AHEAD_BYTES_MAX: Final = 10_240
 """What is read at once of a queue whose reader goes on where it was: 16 pulls of 32 messages."""
 
-QUEUES_AHEAD_MAX: Final = 256
-"""Queues of which units are kept that were read in advance: 2.5 MB; the oldest go first."""
+AHEAD_TOTAL_MAX: Final = 32 * 1024 * 1024
+"""What is kept of all queues together; the oldest goes first."""
+
+_SHARED_BYTES: Final = AHEAD_TOTAL_MAX // 4 * 3
+"""What the queues that are read share. The rest lets one more come in before one has to go, so that
+their number, and with it the share of each, is soon that of the queues whose readers go on."""
+
+_TURNS_MAX: Final = 4
+"""What nobody has asked for while all others were read so many times is of a reader that left."""
 
 
 class Ledger:
@@ -21,30 +28,54 @@ class Ledger:
     since they were last synced, and from which byte of the queue on.
     """
 
-    __slots__ = ("_ahead", "dirty", "unsynced")
+    __slots__ = ("_ahead", "_ahead_bytes", "_reads", "dirty", "unsynced")
 
     def __init__(self) -> None:
         self.dirty: dict[ConsumeQueue, None] = {}
         self.unsynced: dict[ConsumeQueue, int] = {}
-        self._ahead: dict[ConsumeQueue, tuple[int, bytes]] = {}
+        # Of each queue its position, the bytes from there on, and which read they came with.
+        self._ahead: dict[ConsumeQueue, tuple[int, bytes, int]] = {}
+        self._ahead_bytes: int = 0
+        self._reads: int = 0
 
     def recall(self, queue: "ConsumeQueue", position: int, size: int) -> bytes:
-        """Bytes of a queue that were read in advance; none unless all of them were."""
+        """Bytes of a queue that were read in advance; none unless all of them were.
+
+        Those at the end of what was read are given out once: their reader will ask for others.
+        """
         kept = self._ahead.get(queue)
         if kept is None:
             return b""
+        raw = kept[1]
         at = position - kept[0]
-        if at < 0 or at + size > len(kept[1]):
+        end = at + size
+        if at < 0 or end > len(raw):
             return b""
-        return kept[1][at : at + size]
+        if end == len(raw):
+            self.forget(queue)
+        return raw[at:end]
+
+    def share(self) -> int:
+        """How many bytes of a queue should be read at once, now that one is read."""
+        ahead = self._ahead
+        self._reads += 1
+        if ahead:
+            oldest = next(iter(ahead))
+            if self._reads - ahead[oldest][2] > _TURNS_MAX * len(ahead) + _TURNS_MAX:
+                self.forget(oldest)
+        return min(AHEAD_BYTES_MAX, _SHARED_BYTES // (len(ahead) + 1))
 
     def keep(self, queue: "ConsumeQueue", position: int, raw: bytes) -> None:
         """Remember what was read of a queue at a position; its next reader will ask for it."""
+        self.forget(queue)
         ahead = self._ahead
-        if len(ahead) >= QUEUES_AHEAD_MAX and queue not in ahead:
-            del ahead[next(iter(ahead))]
-        ahead[queue] = (position, raw)
+        ahead[queue] = (position, raw, self._reads)
+        self._ahead_bytes += len(raw)
+        while self._ahead_bytes > AHEAD_TOTAL_MAX:
+            self.forget(next(iter(ahead)))
 
     def forget(self, queue: "ConsumeQueue") -> None:
-        """What was read of a queue in advance may be written over."""
-        self._ahead.pop(queue, None)
+        """Keep nothing of a queue: it was used, or may be written over."""
+        kept = self._ahead.pop(queue, None)
+        if kept is not None:
+            self._ahead_bytes -= len(kept[1])
