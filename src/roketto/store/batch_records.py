@@ -74,8 +74,10 @@ def encode_batch_records(
     try:
         common = _common_fields(batch, shared.host_bits, store_time_ms)
         even = find_even_items(data)
-        if even is not None and (not append_crc or even.can_end_with_crc()):
-            return _encode_even(even, shared, common, queue_offset, log_offset)
+        if even is not None:
+            ending = even.ending_for_crc() if append_crc else None
+            if ending is not None or not append_crc:
+                return _encode_even(even, shared, common, ending, queue_offset, log_offset)
         return _encode_one_by_one(data, shared, common, queue_offset, log_offset)
     except struct.error as error:
         raise _damage(data) from error
@@ -98,18 +100,23 @@ class _Shared:
 
 
 def _encode_even(
-    even: EvenItems, shared: _Shared, common: bytes, queue_offset: int, log_offset: int
+    even: EvenItems,
+    shared: _Shared,
+    common: bytes,
+    ending: bytes | None,
+    queue_offset: int,
+    log_offset: int,
 ) -> EncodedBatch:
     """All records at once; what does not fit the head of the last one fits no head."""
     count, body_bytes = even.count, even.body_bytes
-    tail = shared.topic + _pack_length(even.properties_bytes + shared.added_bytes)
-    head_bytes = HEADS[shared.host_bits].size
-    size = head_bytes + body_bytes + len(tail) + even.properties_bytes + shared.added_bytes
+    properties_bytes = even.properties_bytes + len(ending or b"") + shared.added_bytes
+    tail = shared.topic + _pack_length(properties_bytes)
+    size = HEADS[shared.host_bits].size + body_bytes + len(tail) + properties_bytes
     head = _HEADS[shared.host_bits].pack(
         size, shared.magic, 0, shared.queue_id, even.flag, queue_offset + count,
         log_offset + size * count, common, body_bytes,
     )  # fmt: skip
-    data = even.encode(head, tail, queue_offset, log_offset, shared.append_crc)
+    data = even.encode(head, tail, ending, queue_offset, log_offset)
     return EncodedBatch(data, [size] * count, even.properties())
 
 

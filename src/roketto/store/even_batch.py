@@ -5,7 +5,7 @@ A producer's messages are mostly alike: bodies of one length, properties of one 
 protocol/record_layout.py)::
 
     item     size, magic, CRC, flag, body length | body | length | properties
-    record   head with CRC and offsets of its own | body | topic, length | properties | CRC
+    record   head with CRC and offsets of its own | body | topic, length | properties | 02 | CRC
 
 A column is copied or counted for all rows at once. Only the checksums are made row by row. With 32
 messages that takes two thirds of the time of one record after the other, with many a third of it.
@@ -74,23 +74,29 @@ class EvenItems:
         texts[:, each_bytes] = SEPARATOR
         return EvenProperties(texts.tobytes()[:-1], count, each_bytes)
 
-    def can_end_with_crc(self) -> bool:
-        """Whether the CRC property may follow each property string as it is; see without_crc."""
-        if not self.properties_bytes:
-            return True
-        last = self._item_bytes - 1
-        if self._data[last :: self._item_bytes] != _PROPERTY_END * self.count:
-            return False
+    def ending_for_crc(self) -> bytes | None:
+        """What must follow each property string before the CRC property does: nothing, or an 02
+        where none of them ends with one, as those of older clients. None if they differ in that,
+        or one of them has such a property already; see without_crc.
+        """
         # One byte is found far faster than nine, and mostly there is none.
-        return _CRC_NAME_LAST not in self._data or CRC_PROPERTY_PREFIX not in self._data
+        if _CRC_NAME_LAST in self._data and CRC_PROPERTY_PREFIX in self._data:
+            return None
+        if not self.properties_bytes:
+            return b""
+        lasts = self._data[self._item_bytes - 1 :: self._item_bytes]
+        if _PROPERTY_END not in lasts:
+            return _PROPERTY_END
+        return b"" if lasts == _PROPERTY_END * self.count else None
 
     def encode(
-        self, head: bytes, tail: bytes, queue_offset: int, log_offset: int, append_crc: bool
+        self, head: bytes, tail: bytes, ending: bytes | None, queue_offset: int, log_offset: int
     ) -> bytearray:
         """The records, the first of them at these offsets.
 
         ``head`` and ``tail`` are what stands before and behind the body of each; CRC and offsets in
-        the head are filled in here.
+        the head are filled in here. ``ending`` follows the properties, and the CRC property follows
+        it; None leaves it out.
         """
         table, count, body_bytes = self._table, self.count, self.body_bytes
         body_at = len(head)
@@ -98,8 +104,8 @@ class EvenItems:
         properties_at = tail_at + len(tail)
         end = properties_at + self.properties_bytes
         row = b"".join((head, bytes(body_bytes), tail, bytes(self.properties_bytes)))
-        if append_crc:
-            row += _CRC_PROPERTY
+        if ending is not None:
+            row += ending + _CRC_PROPERTY
         data = bytearray(row) * count
         records = np.frombuffer(data, np.uint8).reshape(count, len(row))
         records[:, 8:12].view(_CRC)[:, 0] = self._body_crcs()
@@ -108,7 +114,8 @@ class EvenItems:
         offsets[:, 1] = np.arange(log_offset, log_offset + len(data), len(row))
         records[:, body_at:tail_at] = table[:, _ITEM_BYTES : _ITEM_BYTES + body_bytes]
         records[:, properties_at:end] = table[:, self._item_bytes - self.properties_bytes :]
-        if append_crc:
+        if ending is not None:
+            end += len(ending)
             at = end + _CRC_PREFIX_BYTES
             records[:, at : at + _CRC_DIGITS] = _crc_digits(data, len(row), end)
         return data

@@ -81,19 +81,28 @@ def test_the_short_way_is_taken_where_it_can_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "can"),
+    ("properties", "ending"),
     [
-        (b"", True),
-        (b"A\x01B\x02", True),
-        (b"A\x01#\x02", True),
-        (b"A\x01B", False),
-        (encode_crc_property(5), False),
+        (b"", b""),
+        (b"A\x01B\x02", b""),
+        (b"A\x01#\x02", b""),
+        (b"A\x01B", b"\x02"),
+        (encode_crc_property(5), None),
     ],
 )
-def test_a_checksum_follows_only_ended_properties_that_have_none(
-    properties: bytes, can: bool
+def test_a_checksum_follows_properties_that_have_none(
+    properties: bytes, ending: bytes | None
 ) -> None:
-    assert even(properties).can_end_with_crc() is can
+    """Behind a separator, which clients before 5.0 leave out at the end."""
+    assert even(properties).ending_for_crc() == ending
+
+
+def test_properties_that_end_in_different_ways_take_the_other_way() -> None:
+    """An 02 more in some of the records would make them of two sizes."""
+    items = [BatchItem(b"body", b"A\x01B" + end) for end in (b"\x02", b"C")]
+    found = find_even_items(encode_batch(items * EVEN_COUNT_MIN))
+    assert found is not None
+    assert found.ending_for_crc() is None
 
 
 @pytest.mark.parametrize(
