@@ -21,6 +21,7 @@ from roketto.broker.groups import Groups
 from roketto.broker.lanes import Lanes
 from roketto.broker.locks import QueueLocks
 from roketto.broker.longpoll import LongPolls
+from roketto.broker.minutes import Minutes
 from roketto.broker.offsets import Offsets
 from roketto.broker.put import put_as_is
 from roketto.broker.registration import Registration
@@ -49,6 +50,7 @@ _VIP_DISTANCE: Final = 2
 """How far below the port of a broker its second one is."""
 _BEATS_PER_SCAN: Final = 10
 """Clients that have gone silent are looked for every ten seconds, as Java does."""
+_BEATS_PER_MINUTE: Final = 60
 
 
 class Broker:
@@ -227,7 +229,8 @@ class Broker:
             self._context.durability.note_failure(error)
 
     async def _keep_time(self, context: Context) -> None:
-        """What is due every second, and what is due every ten."""
+        """What is due every second, every ten, and every minute."""
+        minutes = Minutes(context.stats)
         beat = 0
         while True:
             await asyncio.sleep(_BEAT_S)
@@ -244,6 +247,10 @@ class Broker:
             if beat % _BEATS_PER_SCAN == 0:
                 context.clients.expire()
                 context.filters.expire()
+            if beat % _BEATS_PER_MINUTE == 0:
+                done = minutes.describe(_BEATS_PER_MINUTE)
+                if done is not None:
+                    log.info("%s", done)
 
     async def _keep_deadlines(self, context: Context) -> None:
         while True:
