@@ -18,6 +18,7 @@ from roketto.broker.dispatch import Dispatcher
 from roketto.broker.durability import Durability
 from roketto.broker.filters import Filters
 from roketto.broker.groups import Groups
+from roketto.broker.handlers.transactions import ask_producer
 from roketto.broker.lanes import Lanes
 from roketto.broker.locks import QueueLocks
 from roketto.broker.longpoll import LongPolls
@@ -30,12 +31,18 @@ from roketto.broker.settings import busy_after_s, server_settings, store_setting
 from roketto.broker.stats import Statistics
 from roketto.broker.tables import Tables
 from roketto.broker.topics import Topics
+from roketto.broker.transactions import Transactions
 from roketto.clock import monotonic_s, wall_ms
 from roketto.config_file import ConfigFile
 from roketto.options import ConfigError
 from roketto.protocol.bodies.topics import TopicConfig
 from roketto.protocol.hosts import encode_host
-from roketto.protocol.names import is_dlq_topic, is_retry_topic, is_system_topic
+from roketto.protocol.names import (
+    TRANSACTION_GIVEN_UP_TOPIC,
+    is_dlq_topic,
+    is_retry_topic,
+    is_system_topic,
+)
 from roketto.remoting.connection import refuse_requests
 from roketto.remoting.server import Server
 from roketto.store.files import Files
@@ -105,6 +112,7 @@ class Broker:
                 self._keep_deadlines(context),
                 self._tables.keep_saved(self._config.flush_consumer_offset_interval / 1000),
                 context.delays.run(),
+                context.transactions.run(),
             )
         ]
 
@@ -150,6 +158,18 @@ class Broker:
         address = f"{config.broker_ip1}:{self.port}"
         store_host = encode_host(_numeric(config.broker_ip1), self.port)
         topics = Topics(tables.topics, config, self._clock_ms)
+        sending = Sending(config, store_host, self._clock_ms)
+        offsets = Offsets(tables.offsets)
+        clients = Clients(config, monotonic_s)
+        put = partial(put_as_is, store, stats)
+        delays = Delays(tables.delays, levels, store, put)
+        transactions = Transactions(
+            store, offsets, config, sending, put,
+            delay=delays.transform,
+            give_up=partial(topics.create_for_group, TRANSACTION_GIVEN_UP_TOPIC, 1),
+            ask=partial(ask_producer, clients, config.broker_name),
+            clock_ms=self._clock_ms,
+        )  # fmt: skip
         return Context(
             config=config,
             config_file=ConfigFile(config, lambda: config.broker_config_path, config.given),
@@ -157,16 +177,17 @@ class Broker:
             address=address,
             store_host=store_host,
             store=store,
-            sending=Sending(config, store_host, self._clock_ms),
+            sending=sending,
             topics=topics,
             groups=Groups(tables.groups, config),
-            offsets=Offsets(tables.offsets),
-            clients=Clients(config, monotonic_s),
+            offsets=offsets,
+            clients=clients,
             locks=QueueLocks(monotonic_s),
             filters=Filters(tables.filters, config, self._clock_ms),
             polls=polls,
             durability=durability,
-            delays=Delays(tables.delays, levels, store, partial(put_as_is, store, stats)),
+            delays=delays,
+            transactions=transactions,
             stats=stats,
             saved=tables.saved,
             registration=Registration(config, topics, address),
@@ -185,6 +206,7 @@ class Broker:
         context.topics.create_system_topics()
         self._adopt_topics(context)
         context.groups.create_fixed_groups()
+        context.transactions.start()
         context.topics.on_change = self._note_topic
         context.groups.on_change = self._tables.save_soon
         context.clients.on_group_gone = context.filters.unregister
@@ -270,8 +292,10 @@ class Broker:
             beat.cancel()
         await asyncio.gather(*self._beats, return_exceptions=True)
         context.durability.detach()
+        context.transactions.write_decided()
         context.store.close()
         context.delays.settle()
+        context.transactions.settle()
         self._tables.save_all()
 
     async def _stop_servers(self) -> None:

@@ -74,7 +74,7 @@ COUNT: Final = Option(low=1)
 TRANSFER: Final = Option(low=1, changeable=True, important=True)
 INTERVAL_MS: Final = Option(low=1, high=86_400_000)
 LATER: Final = Option(effective=False, high=LONG_MAX)
-TRANSACTION: Final = Option(effective=False, important=True, high=LONG_MAX)
+TRANSACTION: Final = Option(important=True, changeable=True, high=LONG_MAX)
 EMPTY: Final = Option(check=_check_empty)
 NO_ACCESS_CONTROL: Final = Option(
     choices=("false",), reason="this broker does not check yet who asks"
@@ -132,7 +132,7 @@ class BrokerConfig(ServerConfig):
     msg_trace_topic_name: Annotated[str, NAME] = "RMQ_SYS_TRACE_TOPIC"
     trace_topic_enable: Annotated[bool, IMPORTANT] = False
     flush_consumer_offset_interval: Annotated[int, INTERVAL_MS] = 5_000
-    reject_transaction_message: Annotated[bool, TRANSACTION] = False
+    reject_transaction_message: Annotated[bool, Option(changeable=True, important=True)] = False
     fetch_name_srv_addr_by_dns_lookup: Annotated[bool, NO_DISCOVERY] = False
     fetch_namesrv_addr_by_address_server: Annotated[bool, NO_DISCOVERY] = False
     long_polling_enable: Annotated[bool, CHANGEABLE] = True
@@ -165,7 +165,9 @@ class BrokerConfig(ServerConfig):
     lite_pull_message_enable: Annotated[bool, CHANGEABLE] = True
     transaction_time_out: Annotated[int, TRANSACTION] = 6_000  # ms
     transaction_check_max: Annotated[int, TRANSACTION] = 15
-    transaction_check_interval: Annotated[int, TRANSACTION] = 30_000  # ms
+    transaction_check_interval: Annotated[
+        int, Option(low=1, high=86_400_000, changeable=True, important=True)
+    ] = 30_000  # ms
     acl_enable: Annotated[bool, NO_ACCESS_CONTROL] = False
     store_reply_message_enable: Annotated[bool, CHANGEABLE] = True
     enable_detail_stat: Annotated[bool, FIXED] = True

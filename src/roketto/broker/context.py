@@ -17,6 +17,7 @@ from roketto.broker.registration import Registration
 from roketto.broker.sending import Sending
 from roketto.broker.stats import Statistics
 from roketto.broker.topics import Topics
+from roketto.broker.transactions import Transactions
 from roketto.config_file import ConfigFile
 from roketto.protocol.command import Command
 from roketto.remoting.connection import Connection, Reply
@@ -46,6 +47,7 @@ class Context:
     polls: LongPolls
     durability: Durability
     delays: Delays
+    transactions: Transactions
     stats: Statistics
     registration: Registration
     saved: Callable[[], Coroutine[Any, Any, None]]

@@ -15,6 +15,7 @@ from roketto.protocol.errors import RequestError
 from roketto.protocol.headers.base import I32_MAX
 from roketto.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC
 from roketto.protocol.record import Record
+from roketto.protocol.sysflags import TRANSACTION_NONE, with_transaction_type
 from roketto.store.delay_levels import DelayLevels
 from roketto.store.put_status import PutRefusedError, PutStatus
 
@@ -73,7 +74,8 @@ def release(record: Record) -> Record | None:
 
     As in Java it has all properties of the original, those of its waiting too, and its hosts and
     times but for that of storing. ``prepared_log_offset``, which means something in transactions
-    only, says where the record ends that it is the copy of, which is never 0: see Delays.
+    only, says where the record ends that it is the copy of, which is never 0: see Delays. So it has
+    no bits of a transaction, which it may have been part of until it was committed.
     """
     topic = record.get_property(names.REAL_TOPIC)
     queue = record.get_property(names.REAL_QUEUE_ID) or ""
@@ -85,7 +87,7 @@ def release(record: Record) -> Record | None:
         without_crc(record.properties_raw),
         queue_id=int(queue),
         flag=record.flag,
-        sys_flag=record.sys_flag,
+        sys_flag=with_transaction_type(record.sys_flag, TRANSACTION_NONE),
         born_time_ms=record.born_time_ms,
         born_host=record.born_host,
         store_host=record.store_host,

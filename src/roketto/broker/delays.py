@@ -354,6 +354,7 @@ class _Room:
 def _origin(store: Store, unit: Unit) -> int:
     """Where the record ends in the log that a record is the copy of, 0 if it is no copy."""
     try:
-        return store.record_at(unit.log_offset).prepared_log_offset
+        record = store.record_at(unit.log_offset)
     except (StoreError, RecordError):
         return 0
+    return 0 if record.sys_flag & TRANSACTION_TYPE else record.prepared_log_offset

@@ -19,6 +19,7 @@ from roketto.broker.handlers import (
     send,
     send_back,
     topics,
+    transactions,
 )
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
@@ -40,6 +41,7 @@ def _join(*families: Mapping[Any, Handler]) -> dict[int, Handler]:
 ROUTES: Final = _join(
     send.ROUTES,
     send_back.ROUTES,
+    transactions.ROUTES,
     reply.ROUTES,
     pull.ROUTES,
     range_read.ROUTES,

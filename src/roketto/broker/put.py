@@ -2,6 +2,7 @@
 
 ========================  ===================================================================
 ``put``                   one message as a client, or this broker for it, wants it delivered
+``prepare``               one message that waits for the end of its transaction
 ``put_as_is``             one message that goes into the queue it names, whatever it says of delays
 ``put_batch``             the messages of a batch, all or none
 ========================  ===================================================================
@@ -31,17 +32,27 @@ def put(context: Context, record: Record) -> PutResult:
 
     ``record`` then says where it is: topic and queue are those of the delay level while it waits.
     """
+    _check(record)
     raw = record.properties_raw
+    if _DELAY in raw or _TIMER in raw:
+        context.delays.transform(record)
+    return put_as_is(context.store, context.stats, record)
+
+
+def prepare(context: Context, record: Record) -> PutResult:
+    """Store a half message. If it is a delayed one, its time counts from when it is committed."""
+    _check(record)
+    return context.transactions.prepare(record)
+
+
+def _check(record: Record) -> None:
     if not record.body:
         raise PutRefusedError(
             PutStatus.MESSAGE_ILLEGAL,
             f"the message for topic {record.topic} has no body; send at least one byte",
         )
-    if record.sys_flag & INNER_BATCH or _INNER_NUM in raw:
+    if record.sys_flag & INNER_BATCH or _INNER_NUM in record.properties_raw:
         _refuse_inner_batch(record)
-    if _DELAY in raw or _TIMER in raw:
-        context.delays.transform(record)
-    return put_as_is(context.store, context.stats, record)
 
 
 def put_as_is(store: Store, stats: Statistics, record: Record) -> PutResult:

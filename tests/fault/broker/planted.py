@@ -15,16 +15,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from roketto.__main__ import main
+from roketto.broker import transactions as app_transactions
 from roketto.broker.app import Broker
+from roketto.broker.context import Context
 from roketto.broker.delay_levels import Wait
 from roketto.broker.delays import Delays
 from roketto.broker.durability import Durability
 from roketto.broker.handlers import send_back
+from roketto.broker.handlers import transactions as end_handlers
 from roketto.broker.locks import QueueLocks
 from roketto.broker.offsets import Offsets
 from roketto.broker.registrar import Registrar, Standing
 from roketto.broker.registrar_agenda import Work
 from roketto.broker.retry import Retry, decide_send_back
+from roketto.broker.transactions import Transactions
 from roketto.protocol.bodies.route import MessageQueue
 from roketto.protocol.command import Command
 from roketto.protocol.record import Record
@@ -175,6 +179,30 @@ def lock_for_all() -> None:
     put(QueueLocks, "lock", lock)
 
 
+def forget_ends() -> None:
+    """What was decided is forgotten with the process."""
+
+    def write_nothing(transactions: Transactions) -> int:
+        transactions._decided.clear()
+        return 0
+
+    put(Transactions, "write_decided", write_nothing)
+    put(app_transactions, "find_committed", lambda *args: [])
+
+
+def lose_commits() -> None:
+    """Every fifth commit stores nothing."""
+    count = 0
+    commit = end_handlers._commit
+
+    def lose(context: Context, half: Record) -> int:
+        nonlocal count
+        count += 1
+        return 0 if count % 5 == 0 else commit(context, half)
+
+    put(end_handlers, "_commit", lose)
+
+
 def retry_once_more() -> None:
     """Messages are tried once more than was configured."""
 
@@ -201,7 +229,7 @@ BUGS: Final[dict[str, Callable[[], None]]] = {
     for bug in (
         acknowledge_early, deliver_again, deliver_early, deliver_some, share_the_store,
         stop_abruptly, limit_the_disk, stay_full, forget_commits, skip_one, lock_for_all,
-        retry_once_more, register_once,
+        retry_once_more, register_once, forget_ends, lose_commits,
     )
 }  # fmt: skip
 

@@ -25,6 +25,8 @@ _CONFIG: Final = {
     "brokerClusterName": CLUSTER_NAME,
     "messageDelayLevel": " ".join(f"{seconds}s" for seconds in DELAY_LEVELS_S),
     "enablePropertyFilter": "true",
+    "transactionTimeOut": "1000",
+    "transactionCheckInterval": "1000",
 }
 
 _PATIENT_JAVA: Final = {"waitTimeMillsInSendQueue": "10000", "osPageCacheBusyTimeOutMills": "10000"}
@@ -97,6 +99,10 @@ class Cluster(ABC):
         """End a broker in order; harmless when it does not run."""
 
     @abstractmethod
+    def kill(self, name: str) -> None:
+        """End a broker at once."""
+
+    @abstractmethod
     def close(self) -> None:
         """End all that was started."""
 
@@ -118,6 +124,9 @@ class JavaCluster(Cluster):
     def stop(self, name: str) -> None:
         if process := self._processes.pop(name, None):
             process.stop()
+
+    def kill(self, name: str) -> None:
+        self._processes.pop(name).kill()
 
     def close(self) -> None:
         for process in self._processes.values():
@@ -147,6 +156,11 @@ class OurCluster(Cluster):
     def stop(self, name: str) -> None:
         if running := self._running.pop(name, None):
             running.close()
+
+    def kill(self, name: str) -> None:
+        self.processes[name].popen.kill()
+        self.processes[name].popen.wait()
+        self._running.pop(name).close()
 
     def close(self) -> None:
         for name in reversed(list(self._running)):

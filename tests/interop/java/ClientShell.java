@@ -15,8 +15,8 @@ import org.apache.rocketmq.client.exception.RequestTimeoutException;
  * Runs clients of every kind in one JVM, since starting a JVM costs more than most scenarios. A line
  * of input is a JSON object: "do" names the command, the rest are its arguments. The answer is one
  * line: {"answer": ...}, or {"error": class, "code": of RocketMQ or absent, "text": message} for
- * what the client threw. ProducerCommands, PushCommands, PullCommands and LiteCommands say what
- * there is to do.
+ * what the client threw. ProducerCommands, TransactionCommands, PushCommands, PullCommands and
+ * LiteCommands say what there is to do.
  *
  * Usage: ClientShell NAMESRV
  */
@@ -32,6 +32,7 @@ public final class ClientShell {
         Map<String, Command> commands = new LinkedHashMap<>();
         ClientSettings settings = new ClientSettings(args[0]);
         new ProducerCommands(settings).addTo(commands);
+        new TransactionCommands(settings).addTo(commands);
         new PushCommands(settings).addTo(commands);
         new PullCommands(settings).addTo(commands);
         new LiteCommands(settings).addTo(commands);

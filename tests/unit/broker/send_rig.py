@@ -24,10 +24,12 @@ from roketto.broker.put import put_as_is
 from roketto.broker.sending import Sending
 from roketto.broker.stats import Statistics
 from roketto.broker.topics import Topics
+from roketto.broker.transactions import Transactions
 from roketto.protocol.bodies.topics import TopicConfig
 from roketto.protocol.codes import RequestCode
 from roketto.protocol.command import ONE_WAY_FLAG, Command
 from roketto.protocol.hosts import encode_host
+from roketto.protocol.names import TRANSACTION_GIVEN_UP_TOPIC
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.property_names import CRC32
 from roketto.protocol.record import Record, decode_records
@@ -68,8 +70,18 @@ class HoldingConnection(FakeConnection):
 class SendRig:
     """Topic T with four queues, and whoever sends to it."""
 
-    def __init__(self, root: Path, *, is_sync: bool = False, levels: str = "1s 5s 10s 1h") -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        is_sync: bool = False,
+        has_index: bool = False,
+        levels: str = "1s 5s 10s 1h",
+    ) -> None:
         self.root = root
+        self.has_index = has_index
+        self.asked: list[Record] = []
+        """Half messages that a producer was asked about."""
         self.is_sync = is_sync
         self.saves = 0
         self.levels = DelayLevels(levels)
@@ -91,7 +103,8 @@ class SendRig:
         self.store = Store(
             self.root,
             StoreSettings(
-                segment_bytes=262_144, queue_file_bytes=200_000, index_enable=False,
+                segment_bytes=262_144, queue_file_bytes=200_000, index_enable=self.has_index,
+                index_slots=1_000, index_entries=4_000,
                 is_flush_sync=self.is_sync, flush=FlushSettings(interval_ms=3_600_000),
             ),
             files=files, clock_ms=self.clock_ms, zone=UTC, delay_of_level=self.levels.delay_ms,
@@ -101,6 +114,16 @@ class SendRig:
             self.delay_table, self.levels, self.store, partial(put_as_is, self.store, stats),
             clock_ms=self.clock_ms, now_s=self.clock_s,
         )  # fmt: skip
+        sending = Sending(self.config, HOST, self.clock_ms, UTC)
+        topics = Topics(TopicTable(files, tables), self.config, self.clock_ms)
+        self.offset_table = ConsumeOffsetTable(files, tables)
+        self.offset_table.load()
+        offsets = Offsets(self.offset_table)
+        self.transactions = Transactions(
+            self.store, offsets, self.config, sending, partial(put_as_is, self.store, stats),
+            delay=self.delays.transform, ask=self.ask, clock_ms=self.clock_ms,
+            give_up=partial(topics.create_for_group, TRANSACTION_GIVEN_UP_TOPIC, 1),
+        )  # fmt: skip
         self.context = Context(
             config=self.config,
             config_file=cast("Any", None),
@@ -108,10 +131,10 @@ class SendRig:
             address="10.0.0.1:10911",
             store_host=HOST,
             store=self.store,
-            sending=Sending(self.config, HOST, self.clock_ms, UTC),
-            topics=Topics(TopicTable(files, tables), self.config, self.clock_ms),
+            sending=sending,
+            topics=topics,
             groups=Groups(GroupTable(files, tables), self.config),
-            offsets=Offsets(ConsumeOffsetTable(files, tables)),
+            offsets=offsets,
             clients=Clients(self.config, self.clock_s),
             locks=QueueLocks(self.clock_s),
             filters=Filters(FilterTable(files, tables), self.config, self.clock_ms),
@@ -120,11 +143,16 @@ class SendRig:
                 self.store.advance, is_sync=self.is_sync, timeout_s=5.0, now_s=self.clock_s
             ),
             delays=self.delays,
+            transactions=self.transactions,
             stats=stats,
             registration=cast("Any", None),
             saved=self.save,
         )
         self.store.open(1)
+
+    def ask(self, half: Record) -> bool:
+        self.asked.append(half)
+        return True
 
     async def save(self) -> None:
         """Nothing is saved here; how often that was asked for is known."""

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from roketto.broker.context import Context, Handler
+from roketto.broker.half_messages import is_marked
 from roketto.broker.plain_send import NOT_PLAIN, Place, store_plain, unique_key
-from roketto.broker.put import put, put_batch
+from roketto.broker.put import prepare, put, put_batch
 from roketto.broker.retry import group_of_retry_topic, is_dead_on_send, retries_max
 from roketto.broker.sending import Sending
 from roketto.broker.topics import PERM_WRITE, SendTarget
@@ -131,8 +132,7 @@ def _send(context: Context, connection: Connection, request: Command, header: Se
             f"Required message key is missing: topic {header.topic} is compacted and keeps the last"
             " message of each key; set KEYS",
         )
-    _check_transaction(context, record)
-    where = put(context, record)
+    where = prepare(context, record) if _is_half(context, record) else put(context, record)
     ext = {
         "msgId": where.message_id,
         "queueId": str(queue_id),
@@ -271,28 +271,31 @@ def _redirect_dead(context: Context, request: Command, header: SendHeader, recor
         record.set_property(names.DELAY, "-1")  # as Java leaves it: it is delivered at once
 
 
-def _check_transaction(context: Context, record: Record) -> None:
-    """Refuse half messages, which nobody here would ever commit, and what pretends to be more.
+def _is_half(context: Context, record: Record) -> bool:
+    """Whether a message waits for the end of its transaction; RequestError if it may not.
 
     A client before 4.6.1 leaves the mark of a transaction on a message that it sends for a retry.
     Such a message is an ordinary one; with its bits it would be in no queue.
     """
     kind = record.sys_flag & TRANSACTION_TYPE
-    marked = (record.get_property(names.TRANSACTION_PREPARED) or "").lower() == "true"
-    if marked and record.reconsume_times > 0 and context.delays.level_of(record) > 0:
-        record.sys_flag &= ~TRANSACTION_TYPE
-    elif marked or kind == TRANSACTION_PREPARED:
-        raise RequestError(
-            ResponseCode.NO_PERMISSION,
-            f"the broker[{context.address}] sending transaction message is forbidden: it has no"
-            " transactions yet; send the message without one, or to another broker",
-        )
-    elif kind == TRANSACTION_ROLLBACK:
+    if is_marked(record):
+        if record.reconsume_times > 0 and context.delays.level_of(record) > 0:
+            record.sys_flag &= ~TRANSACTION_TYPE
+            return False
+        if context.config.reject_transaction_message:
+            raise RequestError(
+                ResponseCode.NO_PERMISSION,
+                f"the broker[{context.address}] sending transaction message is forbidden:"
+                " rejectTransactionMessage is true; send to another broker",
+            )
+        return True
+    if kind in (TRANSACTION_PREPARED, TRANSACTION_ROLLBACK):
         raise RequestError(
             ResponseCode.MESSAGE_ILLEGAL,
-            f"sysFlag {record.sys_flag} says that the message is rolled back, so that nobody would"
-            " consume it; send it without bits 0xC",
+            f"sysFlag {record.sys_flag} marks a message that is prepared or rolled back, so that"
+            " nobody would consume it; send it without bits 0xC, or with property TRAN_MSG",
         )
+    return False
 
 
 # --- the record -----------------------------------------------------------------------------------

@@ -295,20 +295,24 @@ def test_properties_that_no_record_takes_are_refused(rig: SendRig) -> None:
         rig.send()
 
 
-def test_half_messages_are_refused_with_a_reason(rig: SendRig) -> None:
-    """By property or by flag: nobody here would ever commit them."""
-    rig.send()
-    for request in (
-        rig.request(properties=PLAIN | {"TRAN_MSG": "true"}, f="4"),
-        rig.request(properties=PLAIN | {"TRAN_MSG": "TRUE"}),
-        rig.request(f="4"),
-    ):
-        refused = refusal(rig, request)
+def test_half_messages_may_be_forbidden(rig: SendRig) -> None:
+    """By Java's option; other messages are taken."""
+    rig.config.reject_transaction_message = True
+    for properties in ({"TRAN_MSG": "true"}, {"TRAN_MSG": "TRUE"}):
+        refused = refusal(rig, rig.request(properties=PLAIN | properties, f="4"))
         assert refused.code == ResponseCode.NO_PERMISSION
         assert "sending transaction message is forbidden" in refused.reason
     rig.send(properties=PLAIN | {"TRAN_MSG": "false"})
-    assert refusal(rig, rig.request(f="12")).code == ResponseCode.MESSAGE_ILLEGAL
-    assert len(rig.records()) == 2
+    assert len(rig.records()) == 1
+
+
+def test_bits_of_a_transaction_without_one_are_refused(rig: SendRig) -> None:
+    """Nobody would ever consume such a message."""
+    for bits in ("4", "12"):
+        refused = refusal(rig, rig.request(f=bits))
+        assert refused.code == ResponseCode.MESSAGE_ILLEGAL
+        assert f"sysFlag {bits} marks a message" in refused.reason
+    assert rig.records() == []
 
 
 def test_timer_messages_are_refused_like_without_a_wheel(rig: SendRig) -> None:

@@ -1,0 +1,303 @@
+"""The transactions of a broker: which are open, who is asked about them, how far all is decided.
+
+Every half message that nobody has decided is in one table, by the first of its links (see
+half_messages.py). What is not in it was decided: a second word of its producer changes nothing.
+The table is made anew at each start, of what the log says (transaction_scan.py).
+
+How far the table reaches back is kept as Java does, in the consumer offsets of CID_RMQ_SYS_TRANS:
+of the half topic the first message that is still open, of the op topic the first that speaks of it
+or of a later one. They are noted when everything that they rest on is on the disk.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from roketto.broker.config import BrokerConfig
+from roketto.broker.half_messages import (
+    HALF_QUEUE_ID,
+    as_given_up,
+    asked_times,
+    immunity_ms,
+    make_half,
+    renew,
+)
+from roketto.broker.offsets import Offsets
+from roketto.broker.sending import Sending
+from roketto.broker.transaction_scan import find_committed, scan
+from roketto.clock import monotonic_s, wall_ms
+from roketto.protocol.errors import RecordError
+from roketto.protocol.names import HALF_OP_TOPIC, HALF_TOPIC
+from roketto.protocol.properties import encode_properties
+from roketto.protocol.property_names import TAGS, UNIQ_KEY
+from roketto.protocol.record import Record
+from roketto.store.errors import StoreError
+from roketto.store.put_status import PutRefusedError
+from roketto.store.store import PutResult, Store
+
+__all__ = ["Transactions"]
+
+log = logging.getLogger(__name__)
+
+GROUP: Final = "CID_RMQ_SYS_TRANS"
+TURN_MAX: Final = 64
+"""Half messages that are asked about before others get their turn."""
+
+_DECIDED: Final = "d"
+"""The tag of messages in the op topic."""
+_OP_BYTES_MAX: Final = 4_096
+_BEAT_S: Final = 0.5
+_HOUR_MS: Final = 3_600_000
+
+
+class _Open:
+    """A transaction that nobody has decided: its first link, its last one, and when to ask."""
+
+    __slots__ = ("due_ms", "first", "log_offset", "offset")
+
+    def __init__(self, first: int, offset: int, log_offset: int, due_ms: int) -> None:
+        self.first: int = first
+        self.offset: int = offset
+        self.log_offset: int = log_offset
+        self.due_ms: int = due_ms
+        """Its producers are not asked before."""
+
+
+class Transactions:
+    """All of them. ``put`` stores a message as it is, ``delay`` lets one wait that is delayed,
+    ``give_up`` is called before a message is given up, and ``ask`` asks a producer about a link.
+
+    transactions.start()                          # the store is open
+    transactions.prepare(record)
+    transactions.find_open(first)                 # the log offset of its last link
+    transactions.decide(first, offset, end)       # its message is stored, and ends there in the log
+    task = asyncio.create_task(transactions.run())
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        offsets: Offsets,
+        config: BrokerConfig,
+        sending: Sending,
+        put: Callable[[Record], PutResult],
+        *,
+        delay: Callable[[Record], None],
+        give_up: Callable[[], object],
+        ask: Callable[[Record], bool],
+        clock_ms: Callable[[], int] = wall_ms,
+    ) -> None:
+        self._store = store
+        self._offsets = offsets
+        self._config = config
+        self._sending = sending
+        self._put = put
+        self._delay = delay
+        self._give_up = give_up
+        self._ask = ask
+        self._clock_ms = clock_ms
+        self._open: dict[int, _Open] = {}
+        """By the first link, in the order of the last ones."""
+        self._decided: list[int] = []
+        """Offsets of half messages that no message of the op topic speaks of yet."""
+        self._ops: deque[tuple[int, int]] = deque()
+        """Of messages of the op topic: where, and the last half message that it speaks of."""
+        self._half_end = 0
+        self._op_end = 0
+        self._end = 0
+        """Where the last record that all this rests on ends in the log."""
+        self._mark: tuple[int, int] = (0, 0)
+        self._mark_end = 0
+        self._soon: Callable[[Callable[[], object]], object] | None = None
+        self._is_due = False
+        self._refused = ""
+
+    # --- one transaction --------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """How many are open."""
+        return len(self._open)
+
+    def prepare(self, record: Record) -> PutResult:
+        """Store a message that waits for the end of its transaction."""
+        make_half(record)
+        where = self._put(record)
+        record.queue_offset = where.queue_offset
+        self._enter(record.queue_offset, record, where.log_offset)
+        return where
+
+    def _enter(self, first: int, half: Record, log_offset: int) -> None:
+        immunity = immunity_ms(half)
+        if immunity is None:
+            immunity = self._config.transaction_time_out
+        born_ms = min(half.born_time_ms, self._clock_ms())  # nobody's clock puts it off for long
+        self._open.pop(first, None)
+        self._open[first] = _Open(first, half.queue_offset, log_offset, born_ms + immunity)
+        self._half_end = half.queue_offset + 1
+
+    def find_open(self, first: int) -> int | None:
+        """Where the last link of an open transaction is in the log; None if it was decided."""
+        found = self._open.get(first)
+        return None if found is None else found.log_offset
+
+    def decide(self, first: int, offset: int, end: int = 0) -> None:
+        """A transaction is decided, by what it has to say of its link ``offset``.
+
+        If it was committed its message is stored, up to ``end``.
+        """
+        found = self._open.pop(first)
+        self._decided += sorted({first, offset, found.offset})
+        self._end = max(self._end, end)
+        if self._soon is None:
+            self.write_decided()
+        elif not self._is_due:
+            self._is_due = True
+            self._soon(self.write_decided)
+
+    def write_decided(self) -> int:
+        """Bring to the op topic what was decided; where the last of it ends in the log.
+
+        What the store does not take stays, for the next time.
+        """
+        self._is_due = False
+        while self._decided:
+            count = len(self._decided)
+            while (text := "".join(f"{at}," for at in self._decided[:count])) and (
+                len(text) > _OP_BYTES_MAX
+            ):
+                count //= 2
+            try:
+                where = self._put(self._make_op(text))
+            except PutRefusedError as refused:
+                self._note_refusal(refused)
+                break
+            self._ops.append((where.queue_offset, max(self._decided[:count])))
+            self._op_end = where.queue_offset + 1
+            self._end = where.end
+            del self._decided[:count]
+            self._refused = ""
+        return self._end
+
+    def _make_op(self, text: str) -> Record:
+        sending = self._sending
+        properties = {UNIQ_KEY: sending.next_unique_id(), TAGS: _DECIDED}
+        return Record(
+            HALF_OP_TOPIC,
+            text.encode(),
+            encode_properties(properties),
+            queue_id=HALF_QUEUE_ID,
+            born_time_ms=self._clock_ms(),
+            born_host=sending.store_host,
+            store_host=sending.store_host,
+        )
+
+    def _note_refusal(self, refused: PutRefusedError) -> None:
+        if refused.reason != self._refused:
+            self._refused = refused.reason
+            log.warning("transactions wait, the store takes no messages: %s", refused)
+
+    # --- asking -----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Ask about what is open; never ends by itself."""
+        self._soon = asyncio.get_running_loop().call_soon
+        checked_s = monotonic_s()
+        while True:
+            await asyncio.sleep(_BEAT_S)
+            try:
+                self.write_decided()
+                self.settle()
+                if monotonic_s() - checked_s >= self._config.transaction_check_interval / 1000:
+                    checked_s = monotonic_s()
+                    await self.check()
+            except (OSError, StoreError, RecordError) as error:
+                log.error("transactions cannot be looked after, and are tried again: %s", error)
+
+    async def check(self) -> None:
+        """Ask about everything that has been open for long enough, once."""
+        for number, found in enumerate(list(self._open.values())):
+            if number % TURN_MAX == TURN_MAX - 1:
+                await asyncio.sleep(0)
+            is_open = self._open.get(found.first) is found
+            if is_open and self._clock_ms() >= found.due_ms and not self._check_one(found):
+                break
+
+    def _check_one(self, found: _Open) -> bool:
+        """Ask about one, or give it up; False if the store does not take it."""
+        try:
+            half = self._store.record_at(found.log_offset)
+        except (StoreError, RecordError) as error:
+            log.error("the half message at %d of the log is lost: %s", found.log_offset, error)
+            self.decide(found.first, found.offset)
+            return True
+        try:
+            if self._is_hopeless(half):
+                self._give_up()
+                where = self._put(as_given_up(half))
+                log.warning("%r is given up: nobody says what became of its transaction", half)
+                self.decide(found.first, found.offset, where.end)
+                return True
+            link = renew(half)
+            where = self._put(link)
+        except PutRefusedError as refused:
+            self._note_refusal(refused)
+            return False
+        link.queue_offset, link.log_offset = where.queue_offset, where.log_offset
+        self._enter(found.first, link, where.log_offset)
+        self._end = where.end
+        self._ask(link)
+        return True
+
+    def _is_hopeless(self, half: Record) -> bool:
+        config = self._config
+        age_ms = self._clock_ms() - half.born_time_ms
+        return (
+            asked_times(half) >= config.transaction_check_max
+            or age_ms > config.file_reserved_time * _HOUR_MS
+        )
+
+    # --- starting ---------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Find out what is open."""
+        found = scan(
+            self._store,
+            self._offsets.get(HALF_TOPIC, GROUP, HALF_QUEUE_ID),
+            self._offsets.get(HALF_OP_TOPIC, GROUP, HALF_QUEUE_ID),
+        )
+        self._ops.extend(found.ops)
+        self._op_end = found.op_end
+        for first, half in found.halves.items():
+            self._enter(first, half, half.log_offset)
+        self._half_end = found.half_end
+        for first in find_committed(self._store, found.halves, self._delay):
+            self.decide(first, first)
+        self._mark = self._progress()
+        if self._open:
+            log.info("%d transactions are open", len(self._open))
+
+    # --- how far it is ----------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Note how far everything is decided, as far as that is on the disk."""
+        flushed = self._store.flushed
+        if self._end <= flushed and not self._decided:
+            self._note(self._progress())
+        elif self._mark_end <= flushed:
+            self._note(self._mark)
+            if not self._decided:
+                self._mark, self._mark_end = self._progress(), self._end
+
+    def _progress(self) -> tuple[int, int]:
+        """The first half message that is open, and the first of the op topic that is needed."""
+        half = next((found.offset for found in self._open.values()), self._half_end)
+        while self._ops and self._ops[0][1] < half:
+            self._ops.popleft()
+        return half, self._ops[0][0] if self._ops else self._op_end
+
+    def _note(self, progress: tuple[int, int]) -> None:
+        for topic, offset in zip((HALF_TOPIC, HALF_OP_TOPIC), progress, strict=True):
+            if offset != (self._offsets.get(topic, GROUP, HALF_QUEUE_ID) or 0):
+                self._offsets.commit(topic, GROUP, HALF_QUEUE_ID, offset)
