@@ -2,7 +2,8 @@
 
 Each seed is one life of a store on a disk in memory: messages are appended and acknowledged, a few
 more are appended whose sync never came, and the power goes. Every unsynced sector, length and name
-is then kept, dropped or garbled on its own. The seed is in the name of the test.
+is then kept, dropped or garbled on its own. The seed is in the name of the test. ASYNC_FLUSH is
+the matter of test_power_loss_async.py; test_power_loss_at_every_call.py leaves nothing to chance.
 """
 
 import threading
@@ -34,6 +35,9 @@ WAIT_S = 10.0
 class Life:
     """One store from its first message to the power loss, and what it told its producers."""
 
+    settings = SETTINGS
+    queues = QUEUES
+
     def __init__(self, seed: int, *, acknowledge_early: bool = False) -> None:
         self.random = Random(seed)
         self.seed = seed
@@ -48,14 +52,14 @@ class Life:
 
     def make(self, files: CrashFiles) -> Store:
         return Store(
-            ROOT, SETTINGS, files=files, clock_ms=self.tick, zone=UTC,
+            ROOT, self.settings, files=files, clock_ms=self.tick, zone=UTC,
             on_flushed=lambda offset: self.told.release(),
         )  # fmt: skip
 
     def append(self, store: Store) -> tuple[str, Place, int]:
         """The value that was appended, its place, and up to where the log must be flushed."""
         value = f"{self.seed}-{len(self.evidence)}"
-        queue_id = self.random.randrange(QUEUES)
+        queue_id = self.random.randrange(self.queues)
         self.evidence.send(value, "producer", f"T/{queue_id}")
         where = store.append(Record("T", body_of(value), properties_of(value), queue_id))
         return value, Place(f"T/{queue_id}", where.queue_offset, where.message_id), where.end
@@ -95,14 +99,19 @@ class Life:
         store = self.make(files)
         store.open(2)
         try:
-            reads = [QueueRead("store", f"T/{n}", read_queue(store, n)) for n in range(QUEUES)]
+            reads = [QueueRead("store", f"T/{n}", read_queue(store, n)) for n in range(self.queues)]
             lost = {"things lost": files.loss.total}
             check(self.evidence, reads, faults=lost).raise_if_bad()
+            self.check_found(reads)
             _, _, end = self.append(store)
+            store.request_flush()
             while store.flushed < end:
                 assert self.told.acquire(timeout=WAIT_S)
         finally:
             store.close()
+
+    def check_found(self, reads: list[QueueRead]) -> None:
+        """What else must be true of what is left; for other lives than these."""
 
 
 def read_queue(store: Store, queue_id: int) -> list[Found]:
