@@ -9,6 +9,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
@@ -165,7 +166,7 @@ class CrashDisk(Disk):
         return len(self._open)
 
     def open(self, path: Path | str, flags: int) -> int:
-        path = Path(path)
+        path = _path(path)
         self._called("open", path)
         writable = flags & (os.O_RDWR | os.O_WRONLY) != 0
         directory = self._directory(path.parent)
@@ -256,7 +257,7 @@ class CrashDisk(Disk):
     # --- names --------------------------------------------------------------------------------
 
     def open_directory(self, directory: Path | str) -> int:
-        directory = Path(directory)
+        directory = _path(directory)
         self._called("open_directory", directory)
         self._directory(directory)
         self._next_descriptor += 1
@@ -283,7 +284,7 @@ class CrashDisk(Disk):
             directory.unsynced.clear()
 
     def find(self, path: Path | str) -> Found | None:
-        path = Path(path)
+        path = _path(path)
         self._called("find", path)
         node = self._node(path)
         if isinstance(node, _File):
@@ -291,13 +292,13 @@ class CrashDisk(Disk):
         return None if node is None else Found(0, 0)
 
     def entries(self, directory: Path | str) -> list[tuple[str, bool]]:
-        directory = Path(directory)
+        directory = _path(directory)
         self._called("entries", directory)
         found = self._directory(directory).entries
         return [(name, isinstance(node, _Directory)) for name, node in found.items()]
 
     def make_directory(self, path: Path | str) -> None:
-        path = Path(path)
+        path = _path(path)
         self._called("make_directory", path)
         directory = self._directory(path.parent)
         if path.name in directory.entries:
@@ -305,7 +306,7 @@ class CrashDisk(Disk):
         directory.put(path.name, _Directory())
 
     def remove_file(self, path: Path | str) -> None:
-        path = Path(path)
+        path = _path(path)
         self._called("remove_file", path)
         node = self._node(path)
         if isinstance(node, _Directory):
@@ -348,7 +349,7 @@ class CrashDisk(Disk):
         self._directory(path.parent).put(path.name, None)
 
     def sync_names(self, directory: Path | str) -> None:
-        directory = Path(directory)
+        directory = _path(directory)
         self._called("sync_names", directory)
         self._directory(directory).unsynced.clear()
 
@@ -482,6 +483,16 @@ def changed_sectors(old: bytes, new: bytes | bytearray) -> Iterator[int]:
 
 def _sector(content: bytes | bytearray, start: int) -> bytes:
     return bytes(content[start : start + SECTOR_BYTES]).ljust(SECTOR_BYTES, b"\0")
+
+
+def _path(path: Path | str) -> Path:
+    return _parsed(path) if isinstance(path, str) else path
+
+
+@lru_cache(1_024)
+def _parsed(path: str) -> Path:
+    """Lives name the same files over and over; to parse a name takes longer than to find it."""
+    return Path(path)
 
 
 def _error(number: int, path: Path) -> OSError:
