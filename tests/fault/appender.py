@@ -1,14 +1,15 @@
 """A process that appends to a store until it is killed; run by test_kill.py.
 
-    python -m fault.appender ROOT EVIDENCE sync|async LIFE [buffer|end]
+    python -m fault.appender ROOT EVIDENCE sync|async LIFE [stall|buffer|end]
 
 Eight producers take turns, each with one send under way: single messages, batches, messages of a
 transaction, over several topics and queues. Each send is written to the evidence file before it is
 appended, each acknowledgement after: under SYNC_FLUSH once the message is on the disk, under
 ASYNC_FLUSH once it is appended, for then the kernel has it.
 
-With ``buffer`` it has a bug: it acknowledges what it keeps in memory and appends later. With
-``end`` it ends by itself.
+With ``stall`` it stops after some rounds in front of the acknowledgements, says so, and waits to be
+killed. With ``buffer`` it has a bug: it acknowledges what it keeps in memory and appends later.
+With ``end`` it ends by itself.
 """
 
 import os
@@ -37,6 +38,7 @@ QUEUES: Final = tuple(
 HALF: Final = "half"
 """Where the evidence says that messages are which have no place in a queue."""
 BUFFERED_MAX: Final = 64
+STALL_ROUNDS_MAX: Final = 20
 WAIT_S: Final = 30.0
 HOST: Final = encode_host("10.0.0.1", 10911)
 
@@ -131,6 +133,8 @@ class Appender:
     """The owner of the store: it takes the requests of all producers in turn."""
 
     def __init__(self, root: Path, evidence: Path, *, is_sync: bool) -> None:
+        self.stall_after: int | None = None
+        """The round whose messages nobody hears of."""
         self._evidence = EvidenceWriter(evidence)
         self._is_sync = is_sync
         self._told = threading.Semaphore(0)
@@ -148,6 +152,9 @@ class Appender:
         self.announce(wanted)
         for request in wanted:
             self._waiting[request.producer] = append(self.store, request)
+        if self._rounds == self.stall_after:
+            os.write(1, b"stalled\n")
+            threading.Event().wait()
         self._acknowledge()
         self._rounds += 1
         if self._rounds % 16 == 0:
@@ -182,12 +189,17 @@ class Appender:
             self._buffered.append(request)
         while len(self._buffered) > BUFFERED_MAX:
             append(self.store, self._buffered.popleft())
+        self.store.advance()
 
     def _next_offset(self, request: Request) -> int:
         """The offset that a buffered request will have."""
-        queue = self.store.queue(request.record.topic, request.record.queue_id)
+        topic, queue_id = request.record.topic, request.record.queue_id
         before = sum(other.queue == request.queue for other in self._buffered)
-        return before + (queue.queue_offset_max if queue is not None else 0)
+        place = self.store.appender.waiting.places.get((topic, queue_id))
+        if place is None:
+            queue = self.store.queue(topic, queue_id)
+            place = queue.queue_offset_max if queue is not None else 0
+        return before + place
 
 
 def main(root: Path, evidence: Path, mode: str, life: int, plant: str = "") -> None:
@@ -197,12 +209,16 @@ def main(root: Path, evidence: Path, mode: str, life: int, plant: str = "") -> N
         name: make_requests(name, life, random) for name in (f"p{n}" for n in range(PRODUCERS))
     }
     appender.store.open(os.getpid())
-    os.write(1, b"open\n")
-    if plant == "end":
-        os._exit(3)
     act: Callable[[dict[str, Iterator[Request]]], None] = appender.round
     if plant == "buffer":
         act = appender.buffered_round
+        act(requests)  # so that whoever kills it after it is open has something to notice
+    if plant == "stall":
+        appender.stall_after = random.randrange(STALL_ROUNDS_MAX)
+    else:
+        os.write(1, b"open\n")
+    if plant == "end":
+        os._exit(3)
     while True:
         act(requests)
 
