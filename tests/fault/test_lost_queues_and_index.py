@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 from fault.small_store import ROOT, SmallStore, copy
+from roketto.store.index import Index
 from roketto.store.queues import Queues
 from sim.files import CrashFiles
 
@@ -41,15 +42,22 @@ class Losses:
         done = [self.damage(files, path, chance) for path in paths(files) if chance.random() < 0.3]
         if chance.random() < 0.1:
             files.remove_tree(ROOT / "consumequeue")
+        self.recover(files)
+        return " ".join(done)
+
+    def recover(self, files: CrashFiles) -> None:
+        """Open the store; all that is lost is back, and it goes on."""
         after = self.rig.reopen(files)
         assert after.recovered is not None
         assert after.recovered.misplaced == after.recovered.cut_bytes == 0
         after.close()
-        assert derived(files) == self.expected
+        found = derived(files)
+        assert found.keys() == self.expected.keys(), "other files are there than were lost"
+        for name, content in found.items():
+            assert content == self.expected[name], f"{name} is not what it was"
         again = self.rig.reopen(files)
         again.check()
         again.close()
-        return " ".join(done)
 
     def damage(self, files: CrashFiles, path: Path, chance: Random) -> str:
         """Do something to one file; what."""
@@ -122,17 +130,36 @@ def test_each_of_them_alone_comes_back(name: str, is_clean: bool) -> None:
         files.remove(ROOT / name)
     else:
         files.remove_tree(ROOT / name)
-    losses.rig.reopen(files).close()
-    assert derived(files) == losses.expected
+    losses.recover(files)
+
+
+class QueueLosses(Losses):
+    """Always the same loss: a whole queue, after a clean stop."""
+
+    def run(self, seed: int) -> str:
+        files = copy(self.stopped)
+        files.remove_tree(ROOT / "consumequeue" / "T" / "1")
+        self.recover(files)
+        return "deleted"
 
 
 def test_a_queue_that_nobody_misses_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: without the count of queues and units, one that is gone stays gone."""
-    losses = Losses()
+    losses = QueueLosses()
+    assert run(losses, range(1)) == {"deleted"}
     marks = losses.rig.store._checkpoint.marks
     assert marks is not None
-    files = copy(losses.stopped)
-    files.remove_tree(ROOT / "consumequeue" / "T" / "1")
     monkeypatch.setattr(Queues, "count", lambda _: (marks.queues, marks.units))
-    losses.rig.reopen(files).close()
-    assert derived(files) != losses.expected
+    with pytest.raises(AssertionError, match="other files are there than were lost"):
+        run(losses, range(1))
+    with pytest.raises(AssertionError, match=r"seed [0-9]"):
+        run(Losses(), range(SEEDS))
+
+
+def test_an_index_that_is_believed_as_it_is_found_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other planted bug: whatever files there are, they are the index."""
+    monkeypatch.setattr(Index, "load_marked", lambda index, mark, is_exact: not index.load())
+    with pytest.raises(AssertionError, match=r"index [0-9] is not what it was|other files"):
+        run(Losses(), range(SEEDS))
