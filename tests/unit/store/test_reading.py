@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -31,11 +32,13 @@ class Rig:
         self.log = CommitLog(self.segments, lambda: 1_700_000_000_000, memory_bytes=1 << 30)
         self.queue = ConsumeQueue(self.files, folder / "queue", 2_000)
 
-    def append(self, tag: str = "t", body: bytes = b"body") -> None:
+    def append(self, tag: str = "t", body: bytes = b"body") -> range:
+        """Store one message; where it lies in the log."""
         offset = self.queue.queue_offset_max
         record = Record("T", body, encode_properties({"TAGS": tag}))
         where = self.log.append(record, offset)
         self.queue.append(where.log_offset, where.size, tag_code(tag), offset)
+        return range(where.log_offset, where.log_offset + where.size)
 
     def append_other(self) -> None:
         self.log.append(Record("Other", b"x"), 0)
@@ -96,13 +99,65 @@ def test_records_of_others_and_ends_of_segments_part_the_views(rig: Rig) -> None
     assert len(result.views) == 32
 
 
-def test_tags_are_compared_before_a_record_is_touched(rig: Rig) -> None:
+B: Final = frozenset({tag_code("b")})
+READS: Final[dict[str, Callable[[Rig], GetResult]]] = {
+    "near": lambda rig: rig.get(0, 60, B, limits=TransferLimits(memory_count=60)),
+    "old": lambda rig: rig.get(0, 60, B, limits=TransferLimits(memory_count=60, disk_count=60)),
+    "range": lambda rig: get_range(rig.queue, rig.log, 0, 60, 1 << 20, B),
+}
+
+
+def read_untouched(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, read: Callable[[Rig], GetResult]
+) -> None:
+    """Read each third message; no byte of the others is asked for."""
+    places = [rig.append("a" if number % 3 else "b") for number in range(60)]
+    assert len(rig.segments) > 1
+    touched: list[range] = []
+    honest = Segments.read, Segments.read_many
+
+    def read_one(segments: Segments, offset: int, size: int) -> memoryview:
+        touched.append(range(offset, offset + size))
+        return honest[0](segments, offset, size)
+
+    def read_many(segments: Segments, ranges: list[tuple[int, int]]) -> list[memoryview]:
+        touched.extend(range(*pair) for pair in ranges)
+        return honest[1](segments, ranges)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Segments, "read", read_one)
+        patch.setattr(Segments, "read_many", read_many)
+        result = read(rig)
+    assert offsets_of(result) == list(range(0, 60, 3))
+    assert result.next_offset == 60
+    at = {log_offset for place in touched for log_offset in place}
+    assert all(at.issuperset(place) for place in places[::3]), "the instrument sees nothing"
+    in_vain = [n for n, place in enumerate(places) if n % 3 and not at.isdisjoint(place)]
+    assert not in_vain, f"{len(in_vain)} records were touched in vain"
+
+
+@pytest.mark.parametrize("way", READS)
+def test_tags_are_compared_before_a_record_is_touched(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     """Only matching units are taken; the next offset is behind all that were looked at."""
-    for number in range(20):
-        rig.append("a" if number % 3 else "b")
-    result = rig.get(0, codes=frozenset({tag_code("b")}))
-    assert offsets_of(result) == [0, 3, 6, 9, 12, 15, 18]
-    assert result.next_offset == 20
+    if way == "old":
+        rig.log._memory_bytes = 0
+    read_untouched(rig, monkeypatch, READS[way])
+
+
+def test_comparing_tags_in_the_records_is_noticed(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted bug: the same result from the records themselves."""
+
+    def read(rig: Rig) -> GetResult:
+        limits = TransferLimits(memory_count=60)
+        wanted = encode_properties({"TAGS": "b"})
+        return rig.get(0, 60, predicate=lambda view: bytes(view).endswith(wanted), limits=limits)
+
+    with pytest.raises(AssertionError, match="40 records were touched in vain"):
+        read_untouched(rig, monkeypatch, read)
 
 
 def test_a_filtered_read_stops_at_the_message_that_did_not_fit(rig: Rig) -> None:
