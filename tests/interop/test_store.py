@@ -31,6 +31,7 @@ from interop.stores.compare import (
 from interop.stores.java_view import JavaView, Message, look
 from interop.stores.killed import copy_as_killed
 from interop.stores.ours import DELAYS_MS, GROUP, LATE, NEW, ONE, PRODUCER_GROUP, SURE, TWO, Written
+from interop.stores.queried import Found, Sought, ask_mqadmin, check_found
 from roketto.protocol.names import HALF_OP_TOPIC, HALF_TOPIC, SCHEDULE_TOPIC
 from roketto.protocol.record import decode_records
 from roketto.protocol.record_layout import has_good_crc_property
@@ -151,7 +152,7 @@ class SharedStore:
     consumed: tuple[int, ...]
     written: list[Written]
     view: JavaView
-    admin: dict[str, str]
+    admin: Found
     killed: Path
     """A copy of what kill -9 of Java's broker left."""
 
@@ -163,7 +164,7 @@ REWOUND = 3
 """So many messages the group is to consume once more when the store comes back to Java."""
 
 QUERIED = 50
-"""The message of ours that mqadmin is asked for."""
+"""One of the messages of ours that mqadmin is asked for: somewhere in the middle."""
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +192,8 @@ def shared_store(
         "fill:Added:60:2500", f"offsets:{GROUP}", "dump",
     ]  # fmt: skip
     view = look(peer, java_name_server.address, broker, root, steps)
-    admin = ask_mqadmin(peer, java_name_server.address, broker.name, written[QUERIED])
+    sought = sought_in_shared(written, view, broker)
+    admin = ask_mqadmin(peer, java_name_server.address, broker, sought)
     eventually(lambda: consumer_offsets(root) >= view.offsets.items(), "offsets in their file")
     broker.process.kill()
     killed = folder / "killed"
@@ -213,21 +215,21 @@ def is_v5(peer: Peer) -> bool:
     return peer.version.startswith("5.")
 
 
-def ask_mqadmin(peer: Peer, address: str, broker: str, message: Written) -> dict[str, str]:
-    """What mqadmin prints of a message that it is asked for in each way that it knows."""
-    topic, key = message.topic, message.properties["KEYS"].split()[0]
-    commands = {
-        "queryMsgByKey": ["-t", topic, "-k", key],
-        "queryMsgById": ["-i", message.message_id, *(["-t", topic] if is_v5(peer) else [])],
-        "queryMsgByUniqueKey": ["-i", message.unique_key, "-t", topic],
-        "queryMsgByOffset": [
-            "-t", topic, "-b", broker, "-i", str(message.queue_id), "-o", str(message.queue_offset),
-        ],
-    }  # fmt: skip
-    return {
-        name: peer.mqadmin(name, *arguments, name_server=address)
-        for name, arguments in commands.items()
-    }
+def sought_in_shared(written: list[Written], view: JavaView, broker: Broker) -> list[Sought]:
+    """One of each kind of ours, and of what Java has made of it and has added to it."""
+    kinds = {one.kind: Sought.written(one.kind, one) for one in written}
+    batch = next(n for n, one in enumerate(written) if one.kind == "batch")
+    newest = max(view.topic("AddedOne"), key=lambda message: message.log_offset)
+    assert newest.log_offset // ours.SEGMENT_BYTES > written[-1].log_offset // ours.SEGMENT_BYTES
+    return [
+        Sought.written("first segment", written[0]),
+        Sought.written("plain", written[QUERIED]),
+        Sought.written("in a batch", written[batch + 1]),
+        kinds["delivered"],
+        kinds["committed"],
+        Sought.seen("delivered by Java", view.topic(LATE)[-1], broker),
+        Sought.seen("last segment", newest, broker),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +239,7 @@ class ReturnedStore:
     root: Path
     written: list[Written]
     view: JavaView
-    admin: dict[str, str]
-    admin_old: dict[str, str]
+    admin: Found
 
 
 @pytest.fixture(scope="module")
@@ -256,14 +257,29 @@ def returned_store(
     count = sum(one.topic == ONE for one in written) + REWOUND
     steps = [f"consume:{GROUP}:{ONE}:{count}", f"await:{LATE}:4", "half:Added", "dump"]
     view = look(peer, java_name_server.address, broker, root, steps)
-    address = java_name_server.address
-    admin = ask_mqadmin(peer, address, broker.name, written[-QUERIED])
-    admin_old = ask_mqadmin(peer, address, broker.name, shared_store.written[QUERIED])
+    sought = sought_in_returned(shared_store.written, written, view, broker)
+    admin = ask_mqadmin(peer, java_name_server.address, broker, sought)
     if is_v5(peer):  # its clean stop takes 15 s, that of 4.9 only four
         broker.process.kill()
     else:
         broker.process.stop()
-    return ReturnedStore(root, written, view, admin, admin_old)
+    return ReturnedStore(root, written, view, admin)
+
+
+def sought_in_returned(
+    old: list[Written], new: list[Written], view: JavaView, broker: Broker
+) -> list[Sought]:
+    """Of what was there before it came back, and of what the process added that was killed."""
+    kinds = {one.kind: n for n, one in enumerate(new)}
+    assert new[-1].topic == NEW
+    return [
+        Sought.written("first segment", old[0]),
+        Sought.written("plain", old[QUERIED]),
+        Sought.written("in a batch", new[kinds["batch"] - 1]),
+        Sought.written("committed", new[kinds["committed"]]),
+        Sought.written("last written", new[-1]),
+        Sought.seen("delivered by Java", view.topic(LATE)[-1], broker),
+    ]
 
 
 def write_and_die(root: Path, port: int) -> list[Written]:
@@ -301,14 +317,14 @@ def check_seen(view: JavaView, written: list[Written]) -> int:
 
 
 def test_mqadmin_finds_what_was_written_here(shared_store: SharedStore) -> None:
-    """By key, by the broker's id, by the unique key and by offset."""
-    assert len(shared_store.admin) == 4
-    check_found(shared_store.admin, shared_store.written[QUERIED])
-
-
-def check_found(admin: dict[str, str], message: Written) -> None:
-    for command, printed in admin.items():
-        assert message.unique_key in printed, f"{command}: {printed}"
+    """By key, by the broker's id, by the unique key and by offset: its place and its body."""
+    assert len(check_found(shared_store.admin)) == 7
+    answers = [answers for _, answers in shared_store.admin]
+    mistaken = zip((one for one, _ in shared_store.admin), answers[1:] + answers[:1], strict=True)
+    for one, answer in mistaken:
+        for command, printed in answer.items():
+            with pytest.raises(AssertionError):
+                check_found([(one, {command: printed})])
 
 
 def test_java_delivers_delays_of_ours_at_their_time(shared_store: SharedStore) -> None:
@@ -388,8 +404,7 @@ def test_java_reads_all_after_a_process_of_ours_was_killed(
     first = min(queue_offset for queue_id, queue_offset in new if queue_id == 0)
     again = [(0, queue_offset) for queue_offset in range(first - REWOUND, first)]
     assert sorted(consumed) == sorted(again + new)
-    check_found(returned_store.admin, returned_store.written[-QUERIED])
-    check_found(returned_store.admin_old, shared_store.written[QUERIED])
+    assert len(check_found(returned_store.admin)) == 6
 
 
 def place_of(message: Message) -> tuple[str, int, int, int, str]:

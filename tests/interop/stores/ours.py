@@ -96,7 +96,7 @@ class Writer:
     def batch(self, topic: str, queue_id: int, count: int) -> None:
         """As a client sends it: nothing is added to the properties of its messages."""
         messages = [self._client_properties() for _ in range(count)]
-        bodies = [body_of(int(properties["UNIQ_KEY"], 16)) for properties in messages]
+        bodies = [body_of(number_of(properties)) for properties in messages]
         items = [
             BatchItem(body.encode(), encode_properties(properties))
             for body, properties in zip(bodies, messages, strict=True)
@@ -140,7 +140,7 @@ class Writer:
             self._store_one(record, {"TAGS": "d"}, body, "decision")
 
     def _append(self, topic: str, queue_id: int, properties: dict[str, str], kind: str) -> Written:
-        body = body_of(int(properties["UNIQ_KEY"], 16))
+        body = body_of(number_of(properties))
         record = self._record(topic, queue_id, body.encode(), properties)
         return self._store_one(record, properties, body, kind)
 
@@ -166,15 +166,21 @@ class Writer:
     def _client_properties(self) -> dict[str, str]:
         number = self._number
         self._number += 1
+        # mqadmin names files after it, in a folder that all runs of these tests share.
+        unique_key = f"{os.getpid():08X}{number:024X}"
         return {
             "KEYS": f"key{number} many{number % 9}", "TAGS": f"Tag{number % 3}",
-            "UNIQ_KEY": f"{number:032X}", "名": f"é {number}",
+            "UNIQ_KEY": unique_key, "名": f"é {number}",
         }  # fmt: skip
 
     def _properties(self) -> dict[str, str]:
         """With what a broker adds."""
         added = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true", "CLUSTER": "keeper"}
         return self._client_properties() | {"WAIT": "true"} | added
+
+
+def number_of(properties: dict[str, str]) -> int:
+    return int(properties["UNIQ_KEY"][8:], 16)
 
 
 def body_of(number: int) -> str:
