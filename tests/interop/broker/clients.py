@@ -218,6 +218,10 @@ class PushConsumer:
         answer = self._shell.do("received", names=[self.name], count=count, timeout_s=wait_s)
         return messages_of(answer)
 
+    def release(self) -> None:
+        """Let its listener go on with the messages that it holds."""
+        self._shell.do("release", name=self.name)
+
     def queues(self) -> list[str]:
         """The queues that it has now, as "broker:id"."""
         queues: list[str] = self._shell.do("queues", name=self.name, topic=self.topic)

@@ -52,7 +52,8 @@ class BrokerAddress:
 class Cluster(ABC):
     """A name server and the brokers that were started with it; all end with `close`.
 
-    A broker that was stopped and is started again has its port and its store back.
+    A broker that was stopped and is started again has its port, its store and what it was
+    configured with back.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -61,6 +62,7 @@ class Cluster(ABC):
         """The broker that most tests use; clients may create topics on no other."""
         self._folder = folder
         self._ports = {"broker-a": lease_ports(BROKER_PORTS), "broker-b": lease_ports(BROKER_PORTS)}
+        self._configs: dict[str, Mapping[str, str]] = {}
 
     def __enter__(self) -> Self:
         try:
@@ -79,6 +81,8 @@ class Cluster(ABC):
     def start(self, name: str, config: Mapping[str, str] | None = None) -> BrokerAddress:
         """Start a master, "broker-a" or "broker-b", and wait until the name server knows it."""
         port = self._ports[name].first
+        if config is not None:
+            self._configs[name] = config
         store = self._folder / name
         store.mkdir(exist_ok=True)
         settings = {
@@ -87,12 +91,16 @@ class Cluster(ABC):
             "listenPort": str(port),
             "storePathRootDir": str(store),
             "autoCreateTopicEnable": "false",
-            **(config or {}),
+            **self._configs.get(name, {}),
         }
         self._start_broker(name, settings)
         address = f"127.0.0.1:{port}"
         wait_until_registered(address, [self.name_server])
         return BrokerAddress(name, address)
+
+    def log_files(self, name: str) -> list[Path]:
+        """The files of a broker's log; each has the log offset of its begin as its name."""
+        return sorted((self._folder / name / "commitlog").iterdir())
 
     @abstractmethod
     def stop(self, name: str) -> None:
@@ -100,7 +108,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def kill(self, name: str) -> None:
-        """End a broker at once."""
+        """End a broker at once; harmless when it does not run."""
 
     @abstractmethod
     def close(self) -> None:
@@ -126,11 +134,12 @@ class JavaCluster(Cluster):
             process.stop()
 
     def kill(self, name: str) -> None:
-        self._processes.pop(name).kill()
+        if process := self._processes.pop(name, None):
+            process.kill()
 
     def close(self) -> None:
-        for process in self._processes.values():
-            process.kill()  # nobody reads these stores again, and an orderly end takes seconds
+        for name in list(self._processes):
+            self.kill(name)  # nobody reads these stores again, and an orderly end takes seconds
 
     def _start_name_server(self) -> str:
         server = self._peer.name_server()
@@ -158,9 +167,9 @@ class OurCluster(Cluster):
             running.close()
 
     def kill(self, name: str) -> None:
-        self.processes[name].popen.kill()
-        self.processes[name].popen.wait()
-        self._running.pop(name).close()
+        if running := self._running.pop(name, None):
+            self.processes[name].popen.kill()
+            running.close()
 
     def close(self) -> None:
         for name in reversed(list(self._running)):

@@ -24,6 +24,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
  *           "maxReconsumeTimes", "batch" (messages in a call), "signed", and how PushListener behaves
  * received  wait until the consumers "names" have received "count" messages together, at most
  *           "timeoutMs"; give all of them in the order of their coming
+ * release   let a consumer's listener go on with what it holds
  * queues    the queues of "topic" that a consumer has at this moment
  * offsets   write a consumer's offsets of "topic" to the broker, then read them from it
  * stop      shut a consumer down, and give all that it has received
@@ -44,6 +45,7 @@ final class PushCommands {
     void addTo(Map<String, ClientShell.Command> commands) {
         commands.put("consume", this::consume);
         commands.put("received", this::received);
+        commands.put("release", this::release);
         commands.put("queues", this::queues);
         commands.put("offsets", this::offsets);
         commands.put("stop", this::stop);
@@ -101,6 +103,11 @@ final class PushCommands {
         List<String> names = arguments.getJSONArray("names").toJavaList(String.class);
         return received.await(
             names, arguments.getIntValue("count"), arguments.getLongValue("timeoutMs"));
+    }
+
+    private Object release(JSONObject arguments) {
+        listeners.get(arguments.getString("name")).release();
+        return null;
     }
 
     private Object queues(JSONObject arguments) {

@@ -1,6 +1,7 @@
 import com.alibaba.fastjson.JSONObject;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyContext;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyContext;
@@ -11,7 +12,8 @@ import org.apache.rocketmq.common.message.MessageExt;
 
 /**
  * Notes every message. It fails those whose body starts with "fail" until they have been tried again
- * "fails" times, with "delayLevel" for the next time; with "replies" it answers each as a request.
+ * "fails" times, with "delayLevel" for the next time; with "replies" it answers each as a request. One
+ * whose body starts with "hold" is not done with until the listener is released.
  */
 final class PushListener {
     private final String name;
@@ -19,6 +21,7 @@ final class PushListener {
     private final int delayLevel;
     private final Received received;
     private final DefaultMQProducer replier;
+    private final CountDownLatch held = new CountDownLatch(1);
 
     PushListener(String name, JSONObject arguments, ClientSettings settings, Received received)
         throws Exception {
@@ -33,7 +36,12 @@ final class PushListener {
         }
     }
 
+    void release() {
+        held.countDown();
+    }
+
     void close() {
+        release();
         if (replier != null) {
             replier.shutdown();
         }
@@ -65,6 +73,9 @@ final class PushListener {
                 success &= !shown.getString("body").startsWith("fail")
                     || message.getReconsumeTimes() >= fails;
                 received.add(shown);
+                if (shown.getString("body").startsWith("hold")) {
+                    held.await();
+                }
             }
         } catch (Exception thrown) {
             throw new IllegalStateException(thrown);
