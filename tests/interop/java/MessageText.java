@@ -22,7 +22,7 @@ final class MessageText {
 
     /**
      * Make the message that is asked for: "topic", "body" (repeated "times" times), and what is there
-     * of "tags", "keys", "flag", "delayLevel" and "properties".
+     * of "tags", "keys", "flag", "delayLevel", "wait" (for the disk) and "properties".
      */
     static Message read(JSONObject asked) {
         int times = asked.containsKey("times") ? asked.getIntValue("times") : 1;
@@ -39,6 +39,9 @@ final class MessageText {
         }
         if (asked.containsKey("delayLevel")) {
             message.setDelayTimeLevel(asked.getIntValue("delayLevel"));
+        }
+        if (asked.containsKey("wait")) {
+            message.setWaitStoreMsgOK(asked.getBooleanValue("wait"));
         }
         JSONObject properties = asked.getJSONObject("properties");
         if (properties != null) {
