@@ -231,10 +231,6 @@ DIFFERENCES = {
         batch(b"\xff" * 4 + bytes(40), b=OTHER), 0, SYSTEM_ERROR,
         "Java does not look at the sizes of items, and stores an empty message",
     ),
-    "half message": Difference(
-        send(topic=OTHER, properties="TRAN_MSG\x01true\x02", sysFlag="4"), 0, FORBIDDEN,
-        "ours has no transactions yet, and says so",
-    ),
     "message that is rolled back": Difference(
         send(topic=OTHER, sysFlag="12"), 0, ILLEGAL,
         "Java stores it, and nobody can ever consume it",
