@@ -28,19 +28,23 @@ from roketto.broker.offsets import Offsets
 from roketto.broker.registrar import Registrar, Standing
 from roketto.broker.registrar_agenda import Work
 from roketto.broker.retry import Retry, decide_send_back
+from roketto.broker.send_lane import SendLane
 from roketto.broker.transactions import Transactions
 from roketto.protocol.bodies.route import MessageQueue
 from roketto.protocol.command import Command
 from roketto.protocol.record import Record
 from roketto.remoting.connection import Connection, Reply
+from roketto.store.appender import Appender
 from roketto.store.disk import Disk, Usage
 from roketto.store.diskgate import DiskGate
 from roketto.store.put_result import BatchResult, PutResult
-from roketto.store.store import Store
 
 BUFFERED_MAX: Final = 64
 FULL: Final = "full"
 """The file that makes a disk full for a broker with limit_the_disk."""
+LANES: Final = "lanes"
+QUICK: Final = b"q"
+HELD: Final = b"h"
 
 
 def put(owner: object, name: str, bug: object) -> None:
@@ -48,33 +52,68 @@ def put(owner: object, name: str, bug: object) -> None:
 
 
 def acknowledge_early() -> None:
-    """Messages are acknowledged while they are in our memory, and stored a little later."""
-    append, append_batch = Store.append, Store.append_batch
-    buffered: deque[Record] = deque()
+    """Plain messages are acknowledged while they are in our memory, and stored a little later."""
+    append, append_batch = Appender.append, Appender.append_batch
+    append_fields = Appender.append_fields
+    buffered: deque[tuple[Any, ...]] = deque()
 
-    def append_later(store: Store, record: Record) -> PutResult:
-        key = (record.topic, record.queue_id)
-        before = sum((other.topic, other.queue_id) == key for other in buffered)
-        buffered.append(record)
-        queue = store.queue(*key)
-        offset = before + (queue.queue_offset_max if queue is not None else 0)
+    def append_later(appender: Appender, *fields: Any) -> tuple[int, int, int]:
+        topic, _, queue_id = fields[:3]
+        before = sum((other[0], other[2]) == (topic, queue_id) for other in buffered)
+        queue = appender._queues.get(topic, queue_id)
+        buffered.append(fields)
+        offset = before + appender._next_offset(queue, topic, queue_id)
         if len(buffered) > BUFFERED_MAX:
-            append(store, buffered.popleft())
-        return PutResult(offset, 0, 0, 0, record.store_host)
+            append_fields(appender, *buffered.popleft())
+        return offset, 0, 0
 
-    def append_all(store: Store, batch: Record) -> BatchResult:
+    def append_all(appender: Appender) -> None:
         while buffered:
-            append(store, buffered.popleft())
-        return append_batch(store, batch)
+            append_fields(appender, *buffered.popleft())
+
+    def append_one(appender: Appender, record: Record) -> PutResult:
+        append_all(appender)
+        return append(appender, record)
+
+    def append_many(appender: Appender, batch: Record) -> BatchResult:
+        append_all(appender)
+        return append_batch(appender, batch)
 
     def answer_now(
         durability: Durability, connection: Connection, request: Command, answer: Command, end: int
     ) -> Reply:
         return answer
 
-    put(Store, "append", append_later)
-    put(Store, "append_batch", append_all)
+    def write_now(durability: Durability, connection: Connection, answer: bytes, end: int) -> None:
+        connection.put(answer)
+
+    put(Appender, "append_fields", append_later)
+    put(Appender, "append", append_one)
+    put(Appender, "append_batch", append_many)
     put(Durability, "answer_when_safe", answer_now)
+    put(Durability, "write_when_safe", write_now)
+
+
+def note_lanes() -> None:
+    """No bug: a letter is written to the file LANES, beside the configuration, for each answer.
+
+    QUICK stands for one of the send lane, HELD for one of these that waits for the disk.
+    """
+    notes = os.open(Path(sys.argv[-1]).with_name(LANES), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    answer_quickly, write_when_safe = SendLane.answer, Durability.write_when_safe
+
+    def answer(lane: SendLane, connection: Connection, data: bytes, at: int, end: int) -> bool:
+        is_answered = answer_quickly(lane, connection, data, at, end)
+        if is_answered:
+            os.write(notes, QUICK)
+        return is_answered
+
+    def write(durability: Durability, connection: Connection, answer: bytes, end: int) -> None:
+        os.write(notes, HELD)
+        write_when_safe(durability, connection, answer, end)
+
+    put(SendLane, "answer", answer)
+    put(Durability, "write_when_safe", write)
 
 
 def deliver_again() -> None:
@@ -227,7 +266,7 @@ def register_once() -> None:
 BUGS: Final[dict[str, Callable[[], None]]] = {
     bug.__name__: bug
     for bug in (
-        acknowledge_early, deliver_again, deliver_early, deliver_some, share_the_store,
+        acknowledge_early, note_lanes, deliver_again, deliver_early, deliver_some, share_the_store,
         stop_abruptly, limit_the_disk, stay_full, forget_commits, skip_one, lock_for_all,
         retry_once_more, register_once, forget_ends, lose_commits,
     )

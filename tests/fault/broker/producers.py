@@ -24,8 +24,18 @@ _UNCERTAIN: Final = (
 """Answers that say of a message that it is stored, and not that it is safe."""
 
 
+SILENT: Final = "5"
+"""How the values end whose messages say nothing of a WAIT."""
+
+
 def properties_of(value: str) -> dict[str, str]:
-    return {"UNIQ_KEY": f"U{value}", "TAGS": "t", "KEYS": f"K{value}"}
+    """As Java's producers have them. Some leave WAIT out, which asks for the same: under SYNC_FLUSH
+    these take the ordinary way, and all others that of the send lane.
+    """
+    properties = {"KEYS": f"K{value}", "UNIQ_KEY": f"U{value}", "WAIT": "true", "TAGS": "t"}
+    if value.endswith(SILENT):
+        del properties["WAIT"]
+    return properties
 
 
 class Producers:
