@@ -1,14 +1,21 @@
-"""What every test gets: asyncio in debug mode, and a failure for whatever it leaves behind."""
+"""What every test gets: asyncio in debug mode, and a failure for whatever it leaves behind.
+
+What fault tests print (seeds, counts, the checker's verdict) is shown at the end of every run.
+"""
 
 import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from roketto.remoting.loop import loop_factory
+
+REPORTING: Final = ("tests/fault/", "tests/fuzz/", "tests/issues/")
+"""Where tests print what they have done: nobody would believe them if they only passed."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -26,6 +33,22 @@ def pytest_asyncio_loop_factories(
     if fastest is None or "remoting" in item.nodeid:
         factories["asyncio"] = asyncio.new_event_loop
     return factories
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what the tests under REPORTING have printed that passed, a line each.
+
+    Reports of other processes (pytest-xdist) have it with them. Those that failed show it anyway.
+    """
+    said = {
+        report.nodeid: "; ".join(report.capstdout.split("\n")[:-1])
+        for report in terminalreporter.stats.get("passed", ())
+        if report.when == "call" and report.capstdout and report.nodeid.startswith(REPORTING)
+    }
+    if said:
+        terminalreporter.section("what fault tests report")
+    for nodeid, text in sorted(said.items()):
+        terminalreporter.write_line(f"{nodeid.removeprefix('tests/')}: {text}")
 
 
 def _open_files() -> dict[str, str]:

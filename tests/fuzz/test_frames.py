@@ -46,6 +46,7 @@ def test_damaged_frames_give_values_or_documented_errors(seed: int) -> None:
     assert sound > FRAMES_PER_SEED // 10, "the mutations are too harsh to test the deeper codecs"
     assert refused > FRAMES_PER_SEED // 10, "the mutations are too soft to test the framing"
     assert grown_kb < MEMORY_GROWTH_KB_MAX
+    print(f"seed {seed}: {FRAMES_PER_SEED} frames, {sound} values, {refused} refused")
 
 
 @pytest.mark.slow
