@@ -6,7 +6,7 @@ consumer between any two of them.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -85,6 +85,11 @@ class GroupRecord:
         under_way = [offset for other, offset in self._committing if other == queue]
         return min([self._committed.get(queue, 0), *under_way])
 
+    def is_in_hand(self, queue: Queue) -> bool:
+        """Whether the last message that was seen is one that nobody has begun to commit."""
+        under_way = [offset for other, offset in self._committing if other == queue]
+        return self.next_offset(queue) > max([self._committed.get(queue, 0), *under_way])
+
     def begin(self, queue: Queue, member: str, start: int, least: int) -> "Tenure":
         """A member takes a queue over."""
         self.in_hand += max(0, self.next_offset(queue) - min(least, self.before_query(queue)))
@@ -108,6 +113,10 @@ class GroupRecord:
             self.disorder.append(f"{tenure.member} saw {queue}@{offset} before the one before it")
         tenure.offset = offset + 1
         self._next[queue] = max(self.next_offset(queue), offset + 1)
+
+    def go_back(self, saved: Mapping[Queue, int]) -> None:
+        """The broker knows no more commits than these: the others were not saved."""
+        self._committed.update(saved)
 
     async def commit(self, queue: Queue, offset: int, answer: Awaitable[Command]) -> None:
         """Note a commit as one that the broker may have, and then has."""

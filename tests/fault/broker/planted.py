@@ -37,6 +37,7 @@ from roketto.remoting.connection import Connection, Reply
 from roketto.store.appender import Appender
 from roketto.store.disk import Disk, Usage
 from roketto.store.diskgate import DiskGate
+from roketto.store.offset_table import ConsumeOffsetTable
 from roketto.store.put_result import BatchResult, PutResult
 
 BUFFERED_MAX: Final = 64
@@ -207,6 +208,20 @@ def skip_one() -> None:
     put(Offsets, "get", get_too_far)
 
 
+def forget_places() -> None:
+    """Groups go on far behind their place, and so with the next new message, after a start."""
+    load = ConsumeOffsetTable.load
+
+    def load_wrong(table: ConsumeOffsetTable) -> str | None:
+        problem = load(table)
+        for topic, group in list(table.pairs()):
+            for queue_id, offset in dict(table.offsets(topic, group)).items():
+                table.put(topic, group, queue_id, offset + 1_000_000)
+        return problem
+
+    put(ConsumeOffsetTable, "load", load_wrong)
+
+
 def lock_for_all() -> None:
     """Everybody gets every lock."""
 
@@ -267,8 +282,8 @@ BUGS: Final[dict[str, Callable[[], None]]] = {
     bug.__name__: bug
     for bug in (
         acknowledge_early, note_lanes, deliver_again, deliver_early, deliver_some, share_the_store,
-        stop_abruptly, limit_the_disk, stay_full, forget_commits, skip_one, lock_for_all,
-        retry_once_more, register_once, forget_ends, lose_commits,
+        stop_abruptly, limit_the_disk, stay_full, forget_commits, skip_one, forget_places,
+        lock_for_all, retry_once_more, register_once, forget_ends, lose_commits,
     )
 }  # fmt: skip
 
