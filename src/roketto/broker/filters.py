@@ -11,6 +11,7 @@ from typing import Final
 
 from roketto.broker.bloom import BloomFilter
 from roketto.broker.config import BrokerConfig
+from roketto.broker.filter_work import FilterWork
 from roketto.broker.wanted import (
     Wanted,
     WantedAgain,
@@ -67,6 +68,8 @@ class Filters:
         *,
         kept_max: int = KEPT_MAX,
     ) -> None:
+        self.work = FilterWork()
+        """What looking at properties may cost in one turn of the loop."""
         self._table = table
         self._config = config
         self._clock_ms = clock_ms

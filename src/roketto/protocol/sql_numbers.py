@@ -10,6 +10,7 @@ these lines elsewhere, so a text is matched against the Java form before they se
 import math
 import re
 import unicodedata
+from functools import lru_cache
 
 INT32_MAX = 2**31 - 1
 """The largest literal that is an ``Integer``; a larger one, up to INT64_MAX, is a ``Long``."""
@@ -35,6 +36,11 @@ _NAMED = {
 }
 
 
+_DOUBLES_KEPT = 64
+"""Texts whose numbers are kept, some megabytes at most: a filter of a thousand comparisons with one
+long property must not read it a thousand times."""
+
+
 class EvaluationError(ValueError):
     """A property that cannot be compared as the filter asks; the message does not match."""
 
@@ -58,6 +64,7 @@ def parse_integer(text: str, value_max: int) -> int:
     raise EvaluationError(f"{_excerpt(text)} is outside {-value_max - 1}..{value_max}")
 
 
+@lru_cache(_DOUBLES_KEPT)
 def parse_double(text: str) -> float:
     """Read ``text`` as ``Double.valueOf`` does; too large is infinite, too small is zero."""
     text = text.strip(_JAVA_BLANKS)

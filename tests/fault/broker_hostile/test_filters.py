@@ -1,7 +1,8 @@
 """S13: filter expressions made to be expensive cost a broker little, whichever request has them."""
 
+import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,9 @@ import pytest
 
 from fault.broker.wire import Queue, ask, connected, send
 from fault.broker_hostile.target import Target, target
+from fault.broker_hostile.watched import TURNS, count_turns, filter_without_end
+from roketto.broker.filter_work import UNITS_PER_TURN
+from roketto.broker.wanted import WantedBySql
 from roketto.protocol.bodies.base import encode_body
 from roketto.protocol.bodies.heartbeat import (
     CheckClientRequestBody,
@@ -18,9 +22,11 @@ from roketto.protocol.bodies.heartbeat import (
 )
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
-from roketto.protocol.headers.base import encode_header
-from roketto.protocol.headers.pull import PullMessageRequest
+from roketto.protocol.headers.base import decode_header, encode_header
+from roketto.protocol.headers.pull import PullMessageRequest, PullMessageResponse
 from roketto.protocol.limits import FILTER_BYTES_MAX
+from roketto.protocol.record import decode_records
+from roketto.protocol.sql import compile_filter
 from roketto.protocol.sysflags import PULL_SUBSCRIPTION
 from roketto.remoting.connection import Connection
 
@@ -80,10 +86,17 @@ def heartbeat(text: str, version: int, kind: str = "SQL92") -> Command:
     return Command(RequestCode.HEART_BEAT, body=encode_body(body))
 
 
-def pull(text: str | None, version: int = 0, kind: str = "SQL92") -> Command:
+UNWANTING: Final = "a IS NULL" + " OR a IS NULL" * ((FULL - 9) // 13)
+"""Wants none of the messages here, as costly as its length makes it."""
+
+
+def pull(
+    text: str | None, version: int = 0, kind: str = "SQL92", offset: int = 0, count: int = 32
+) -> Command:
     """By its own expression, or by that of the heartbeat."""
     header = PullMessageRequest(
-        consumer_group=GROUP, topic=QUEUE.topic, queue_id=0, queue_offset=0, max_msg_nums=32,
+        consumer_group=GROUP, topic=QUEUE.topic, queue_id=0, queue_offset=offset,
+        max_msg_nums=count,
         sys_flag=0 if text is None else PULL_SUBSCRIPTION, consume_offset=0,
         suspend_timeout_ms=0, subscription=text, sub_version=version, expression_type=kind,
     )  # fmt: skip
@@ -165,6 +178,44 @@ async def test_fuzzed_expressions_are_answered(tmp_path: Path) -> None:
         before_kb = broker.server.resident_kb()
         await attack(broker, 2, 1_000)
         assert broker.server.resident_kb() - before_kb < MEMORY_GROWTH_KB_MAX
+
+
+async def filter_in_turns(folder: Path, bug: Callable[[], None]) -> None:
+    """Let twenty clients at once filter a queue, and count what each turn of the loop has to do."""
+    messages = 60
+    with target(folder, CONFIG, bug=bug) as broker:
+        async with connected(broker.address) as connection:
+            await fill(connection, messages)
+            answers = await asyncio.gather(
+                *(ask(connection, pull(UNWANTING)) for _ in range(20)),
+            )
+            offset, pulls = 0, 0
+            while offset < messages:
+                answer = await ask(connection, pull(UNWANTING, offset=offset))
+                answers.append(answer)
+                came_to = decode_header(PullMessageResponse, answer.ext).next_begin_offset
+                assert came_to > offset, "it does not get on"
+                offset, pulls = came_to, pulls + 1
+            assert {answer.code for answer in answers} == {ResponseCode.PULL_RETRY_IMMEDIATELY}
+            [record] = decode_records(
+                memoryview((await ask(connection, pull("*", kind="TAG", count=1))).body)
+            )
+        most = int(broker.config_file.with_name(TURNS).read_text())
+    one = WantedBySql(compile_filter(UNWANTING)).work_of(record.properties_raw)
+    text = f"{most / one:.1f} messages in one turn at the most, {messages} by {pulls} pulls"
+    assert most <= UNITS_PER_TURN + one, text
+    print(text)
+
+
+async def test_costly_filters_leave_turns_to_others(tmp_path: Path) -> None:
+    """However many pulls there are: each gets on, and the loop goes round between messages."""
+    await filter_in_turns(tmp_path, count_turns)
+
+
+async def test_filters_that_hold_up_the_loop_are_noticed(tmp_path: Path) -> None:
+    """Planted: nothing bounds what they do in one turn."""
+    with pytest.raises(AssertionError, match=r"[0-9.]+ messages in one turn at the most"):
+        await filter_in_turns(tmp_path, filter_without_end)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ Whatever follows is what ``roketto`` takes. The interpreter itself reports these
 nothing that is done in Python passes by.
 """
 
+import asyncio
 import json
 import os
 import sys
@@ -20,6 +21,7 @@ from roketto.options import Config, Value, fields_of, parse_value
 from roketto.protocol import names
 
 STALLED: Final = "stalled"
+TURNS: Final = "turns"
 
 EVENTS: Final = frozenset(
     {
@@ -88,9 +90,44 @@ def stall_the_disk() -> None:
     put(Disk, "sync_mapped", sync_when_it_moves)
 
 
+def count_turns() -> None:
+    """No bug: the most work that filters did in one turn of the loop is in the file TURNS."""
+    from roketto.broker.wanted import WantedBySql
+
+    matches = WantedBySql.matches
+    most = Path(sys.argv[1]).with_name(TURNS)
+    done = 0
+
+    def begin() -> None:
+        nonlocal done
+        if done > int(most.read_text() if most.exists() else 0):
+            most.write_text(str(done))
+        done = 0
+
+    def match(wanted: WantedBySql, raw: bytes | memoryview) -> bool:
+        nonlocal done
+        if not done:
+            asyncio.get_running_loop().call_soon(begin)  # before whatever is called soon by this
+        done += wanted.work_of(raw)
+        return matches(wanted, raw)
+
+    put(WantedBySql, "matches", match)
+
+
+def filter_without_end() -> None:
+    """Whoever filters may go on and on."""
+    from roketto.broker.filter_work import FilterWork
+
+    count_turns()
+    put(FilterWork, "spend", lambda work, units: None)
+
+
 BUGS: Final[dict[str, Callable[[], None]]] = {
-    bug.__name__: bug for bug in (no_bug, trust_names, trust_operators, stall_the_disk)
-}
+    bug.__name__: bug
+    for bug in (
+        no_bug, trust_names, trust_operators, stall_the_disk, count_turns, filter_without_end,
+    )
+}  # fmt: skip
 
 
 if __name__ == "__main__":

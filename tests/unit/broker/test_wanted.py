@@ -13,7 +13,6 @@ from roketto.broker.wanted import (
 from roketto.protocol.bodies.heartbeat import SubscriptionData
 from roketto.protocol.errors import FilterError
 from roketto.protocol.properties import encode_properties
-from roketto.protocol.record import Record, encode_record
 from roketto.protocol.sql import compile_filter
 from roketto.protocol.tags import tag_code
 
@@ -59,18 +58,12 @@ def test_bars_without_tags_are_no_expression() -> None:
         wanted_tags("||")
 
 
-def test_sql_looks_at_the_properties_of_a_record() -> None:
+def test_sql_looks_at_properties() -> None:
     wanted = WantedBySql(compile_filter("age > 5"))
     assert wanted.needs_properties
     assert wanted.codes is None
-    old = Record(
-        "T", b"body", encode_properties({"age": "7"}), born_host=bytes(8), store_host=bytes(8)
-    )
-    young = Record(
-        "T", b"body", encode_properties({"age": "3"}), born_host=bytes(8), store_host=bytes(8)
-    )
-    assert wanted.matches_record(memoryview(encode_record(old)))
-    assert not wanted.matches_record(memoryview(encode_record(young)))
+    assert wanted.matches(encode_properties({"age": "7"}))
+    assert not wanted.matches(memoryview(encode_properties({"age": "3"})))
 
 
 def test_retries_are_wanted_by_the_filter_on_their_own_topic() -> None:

@@ -6,9 +6,11 @@ nothing and may wait is parked, and run again when a message arrives that it wan
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from roketto.broker.context import Context, Handler
+from roketto.broker.filter_work import WAITING_MAX, Look
 from roketto.broker.groups import READ_FORBIDDEN
 from roketto.broker.longpoll import PASSED_BY_MAX, Poll
 from roketto.broker.wanted import Wanted
@@ -114,10 +116,24 @@ class Pulled:
 def pull(context: Context, connection: Connection, request: Command) -> Reply:
     """Answer PULL_MESSAGE and LITE_PULL_MESSAGE, or park them."""
     asked = Asked(decode_header(PullMessageRequest, request.ext))
+    return _pull(context, connection, request, asked)
+
+
+def _pull(
+    context: Context,
+    connection: Connection,
+    request: Command,
+    asked: Asked,
+    is_its_turn: bool = False,
+) -> Command | None:
+    """The answer, None if it comes later; ``is_its_turn``: it has waited for others' filters."""
     try:
-        pulled = _run(context, connection, request, asked)
+        pulled = _run(context, connection, request, asked, is_its_turn)
     except ForbiddenError as error:
         return error.answer(request)
+    if pulled is None:
+        _wait_for_turn(context, connection, request, asked)
+        return None
     commit(context, connection, asked)
     if pulled.code == _NOT_FOUND and asked.sys_flag & PULL_SUSPEND:
         parked = ParkedPull(context, connection, request, asked, pulled.wanted)
@@ -132,6 +148,46 @@ def commit(context: Context, connection: Connection, asked: Asked) -> None:
         context.offsets.commit(
             asked.topic, asked.group, asked.queue_id, asked.consume_offset, connection.peer
         )
+
+
+def _wait_for_turn(
+    context: Context, connection: Connection, request: Command, asked: Asked
+) -> None:
+    """Run a pull when filters may work again; RequestError if too many wait for that."""
+    work = context.filters.work
+    if len(work) >= WAITING_MAX:
+        raise RequestError(
+            ResponseCode.SYSTEM_BUSY,
+            f"[OVERLOAD]system busy, start flow control for a while: {len(work)} pulls with SQL92"
+            " filters wait; simplify the expressions, or filter by tags",
+        )
+    work.wait(LatePull(context, connection, request, asked).take_turn)
+
+
+class LatePull:
+    """A pull that waits until filters may work again."""
+
+    __slots__ = ("asked", "connection", "context", "request")
+
+    def __init__(
+        self, context: Context, connection: Connection, request: Command, asked: Asked
+    ) -> None:
+        self.context: Context = context
+        self.connection: Connection = connection
+        self.request: Command = request
+        self.asked: Asked = asked
+
+    def take_turn(self) -> None:
+        if self.connection.closed:
+            return
+        try:
+            answer = _pull(self.context, self.connection, self.request, self.asked, True)
+        except Exception as error:  # noqa: BLE001 (every failure becomes an answer)
+            answer = failure_answer(self.request, error)
+        if answer is not None:
+            if answer.code:
+                self.context.stats.note_refusal(self.request.code, answer.code)
+            self.connection.reply(self.request, answer)
 
 
 class ParkedPull(Poll):
@@ -163,9 +219,25 @@ class ParkedPull(Poll):
         wanted = self.wanted
         if wanted.codes is not None and arrival.tags_code not in wanted.codes:
             return False
-        return not wanted.needs_properties or wanted.matches(arrival.properties_raw)
+        if not wanted.needs_properties:
+            return True
+        work = self.context.filters.work
+        if work.is_used_up:
+            return True  # perhaps: it is looked at when its turn comes
+        is_wanted = wanted.matches(arrival.properties_raw)
+        work.spend(wanted.work_of(arrival.properties_raw))
+        return is_wanted
 
     def resume(self, is_late: bool) -> None:
+        work = self.context.filters.work
+        if self.wanted.needs_properties and work.is_used_up:
+            work.wait(partial(self._resume_now, is_late))
+        else:
+            self._resume_now(is_late)
+
+    def _resume_now(self, is_late: bool) -> None:
+        if self.connection.closed:
+            return
         try:
             answer = self._run_again(is_late)
         except ForbiddenError as forbidden:
@@ -180,10 +252,14 @@ class ParkedPull(Poll):
     def _run_again(self, is_late: bool) -> Command | None:
         """The answer; None if the pull is parked again for the rest of its time."""
         asked, connection = self.asked, self.connection
-        pulled = _run(self.context, connection, self.request, asked)
+        pulled = _run(self.context, connection, self.request, asked, True)
+        assert pulled is not None, "it is its turn"
         found = pulled.found
+        # Where there is more behind what was looked at, the client has to ask for that.
         is_idle = pulled.code == _NOT_FOUND or (
-            pulled.code == _RETRY and found.next_offset - asked.queue_offset < PASSED_BY_MAX
+            pulled.code == _RETRY
+            and found.next_offset - asked.queue_offset < PASSED_BY_MAX
+            and found.next_offset >= found.max_offset
         )
         if is_idle and not is_late:
             self.wanted = pulled.wanted
@@ -202,8 +278,13 @@ class ParkedPull(Poll):
 # --- one run --------------------------------------------------------------------------------------
 
 
-def _run(context: Context, connection: Connection, request: Command, asked: Asked) -> Pulled:
-    """Check whether the group may read the queue, and read; RequestError says why not."""
+def _run(
+    context: Context, connection: Connection, request: Command, asked: Asked, is_its_turn: bool
+) -> Pulled | None:
+    """Check whether the group may read the queue, and read; RequestError says why not.
+
+    None if its filter has to wait for another turn.
+    """
     check_readable(context)
     if request.code == _LITE_PULL and not context.config.lite_pull_message_enable:
         raise ForbiddenError(
@@ -218,6 +299,8 @@ def _run(context: Context, connection: Connection, request: Command, asked: Aske
             " autoCreateSubscriptionGroup=true",
         )
     topic, wanted = check(context, connection, asked, group)
+    if wanted.needs_properties and not is_its_turn and context.filters.work.is_used_up:
+        return None
     found = read(context, asked, wanted)
     code = code_of(found, asked.queue_offset)
     if code != _FOUND:
@@ -254,14 +337,17 @@ def read(context: Context, asked: Asked, wanted: Wanted) -> GetResult:
             config.max_transfer_count_on_message_in_disk,
         ),
     )
-    return context.store.get(
-        asked.topic,
-        asked.queue_id,
-        asked.queue_offset,
-        max(count_max, 1),
-        codes=wanted.codes,
-        predicate=wanted.matches_record if wanted.needs_properties else None,
-    )
+    if not wanted.needs_properties:
+        return context.store.get(
+            asked.topic, asked.queue_id, asked.queue_offset, max(count_max, 1), codes=wanted.codes
+        )
+    look = Look(context.filters.work, wanted)
+    found = context.store.get(
+        asked.topic, asked.queue_id, asked.queue_offset, max(count_max, 1),
+        predicate=look.matches_record,
+    )  # fmt: skip
+    look.end(found)
+    return found
 
 
 def check_readable(context: Context) -> None:
