@@ -35,6 +35,17 @@ CHECKED = (
 The unit tests of the broker use stand-ins for connections, which compiled code does not take.
 """
 
+KILL_COMPILED = """
+import asyncio, sys
+from pathlib import Path
+from fault.broker.test_kill import run_lives
+for flush in ("SYNC_FLUSH", "ASYNC_FLUSH"):
+    folder = Path(sys.argv[1], flush)
+    folder.mkdir()
+    asyncio.run(run_lives(folder, flush, 3, seed=5, least=500))
+"""
+"""F1 and F2 for a broker of compiled modules, with fewer kills than in their own tests."""
+
 SHOW_PLAIN = """
 import importlib
 from roketto.compiled import HOT_MODULES, is_compiled
@@ -90,3 +101,10 @@ def test_compiled_modules_pass_their_own_tests(tmp_path: Path) -> None:
         cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout[-3_000:] + ran.stderr[-1_000:]
+    killed = subprocess.run(
+        [sys.executable, "-c", KILL_COMPILED, str(tmp_path)],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert killed.returncode == 0, killed.stdout + killed.stderr[-3_000:]
+    assert killed.stdout.count("3 x kill -9") == 2, killed.stdout
+    print(killed.stdout)

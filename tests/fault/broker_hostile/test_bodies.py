@@ -2,7 +2,9 @@
 
 import lzma
 import random
+import resource
 import zlib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -13,10 +15,25 @@ import zstandard
 
 from fault.broker.wire import Queue, ask, connected, read_queue, send_request
 from fault.broker_hostile.target import Target, target
-from roketto.protocol.codes import ResponseCode
+from fault.broker_hostile.watched import UNPACKED, note_unpacking, unpack_bodies
+from roketto.protocol.batch import BatchItem, encode_batch
+from roketto.protocol.codes import RequestCode, ResponseCode
+from roketto.protocol.command import Command
 from roketto.protocol.compression import decompress
 from roketto.protocol.errors import ProtocolError
-from roketto.protocol.sysflags import COMPRESSED, COMPRESSION_TYPE
+from roketto.protocol.headers.base import encode_header
+from roketto.protocol.headers.pull import PullMessageRequest
+from roketto.protocol.limits import DECOMPRESSED_BYTES_MAX
+from roketto.protocol.properties import encode_properties
+from roketto.protocol.record import decode_records
+from roketto.protocol.sysflags import (
+    COMPRESSED,
+    COMPRESSION_LZ4,
+    COMPRESSION_TYPE,
+    COMPRESSION_ZLIB,
+    COMPRESSION_ZSTD,
+    PULL_SUBSCRIPTION,
+)
 from roketto.remoting.connection import Connection
 
 MEMORY_GROWTH_KB_MAX: Final = 64 * 1024
@@ -35,7 +52,9 @@ def bombs() -> list[bytes]:
     zlib_bomb = b"".join(inflating.compress(zeros) for _ in range(rounds)) + inflating.flush()
     zstd = zstandard.ZstdCompressor().compressobj()
     zstd_bomb = b"".join(zstd.compress(zeros) for _ in range(rounds)) + zstd.flush()
-    lz4_bomb = lz4.frame.compress(bytes(8 << 20)) * 8
+    lz4_frame = lz4.frame.LZ4FrameCompressor(block_linked=False)
+    lz4_bomb = lz4_frame.begin() + b"".join(lz4_frame.compress(zeros) for _ in range(rounds))
+    lz4_bomb += lz4_frame.flush()
     return [zlib_bomb, zstd_bomb, lz4_bomb, lzma.compress(zeros), zlib.compress(zlib_bomb)]
 
 
@@ -90,11 +109,68 @@ async def test_bombs_are_kept_and_never_unpacked(tmp_path: Path) -> None:
             assert broker.server.resident_kb() - before_kb < kept_kb + MEMORY_GROWTH_KB_MAX
 
 
-def test_a_bomb_is_refused_by_who_unpacks_it() -> None:
-    """The other end: a consumer of ours has a bound."""
-    for body, flag in zip(bombs()[:2], (COMPRESSED | 0x300, COMPRESSED | 0x200), strict=True):
-        with pytest.raises(ProtocolError):
-            decompress(body, flag)
+async def read_in_every_way(connection: Connection, queue: Queue) -> list[bytes]:
+    """The bodies of a queue, however they can be asked for: all ways must give the same."""
+    found: list[list[bytes]] = [
+        [bytes(record.body) for record in await read_queue(connection, queue)]
+    ]
+    for kind, text in (("TAG", "*"), ("SQL92", "UNIQ_KEY IS NOT NULL")):
+        bodies: list[bytes] = []
+        while len(bodies) < len(found[0]):
+            header = PullMessageRequest(
+                consumer_group="readers", topic=queue.topic, queue_id=queue.queue_id,
+                queue_offset=len(bodies), max_msg_nums=32, sys_flag=PULL_SUBSCRIPTION,
+                consume_offset=0, suspend_timeout_ms=0, sub_version=0, subscription=text,
+                expression_type=kind,
+            )  # fmt: skip
+            answer = await ask(connection, Command(RequestCode.PULL_MESSAGE, encode_header(header)))
+            assert answer.code == ResponseCode.SUCCESS, (kind, answer.remark)
+            bodies += [bytes(record.body) for record in decode_records(memoryview(answer.body))]
+        found.append(bodies)
+    assert found[0] == found[1] == found[2]
+    return found[0]
+
+
+async def bomb(folder: Path, bug: Callable[[], None]) -> None:
+    """Send bombs one by one and in a batch, and read them; nobody may have unpacked any."""
+    with target(folder, {"enablePropertyFilter": "true"}, bug=bug) as broker:
+        async with connected(broker.address) as connection:
+            made = [(body, flag) for body in bombs() for flag in FLAGS]
+            queue = Queue("Bombs", 0)
+            assert await store(connection, queue, made) == made
+            items = [BatchItem(body, encode_properties(PROPERTIES)) for body in bombs()]
+            for flag in FLAGS:
+                body = encode_batch(items)
+                request = send_request(queue, body, PROPERTIES, sys_flag=flag, is_batch=True)
+                assert (await ask(connection, request)).code == ResponseCode.SUCCESS
+            bodies = await read_in_every_way(connection, queue)
+            assert bodies == [body for body, _ in made] + bombs() * len(FLAGS)
+        unpacked = broker.config_file.with_name(UNPACKED)
+        assert not unpacked.exists(), f"somebody unpacks: {unpacked.read_text()}"
+    print(f"{len(bodies)} bombs of up to {PACKED_BYTES >> 20} MiB, none of them unpacked")
+
+
+async def test_nothing_that_a_broker_does_with_a_body_unpacks_it(tmp_path: Path) -> None:
+    """Sends, batches, pulls by tags and by properties, reads of ranges."""
+    await bomb(tmp_path, note_unpacking)
+
+
+async def test_a_broker_that_unpacks_bodies_is_noticed(tmp_path: Path) -> None:
+    """Planted: it does so when they come."""
+    with pytest.raises(AssertionError, match=r"somebody unpacks: \w"):
+        await bomb(tmp_path, unpack_bodies)
+
+
+@pytest.mark.parametrize("kind", [COMPRESSION_ZLIB, COMPRESSION_ZSTD, COMPRESSION_LZ4])
+def test_a_bomb_is_refused_by_who_unpacks_it(kind: int) -> None:
+    """The other end: a consumer of ours has a bound, and needs not much more memory than that."""
+    number = (COMPRESSION_ZLIB, COMPRESSION_ZSTD, COMPRESSION_LZ4).index(kind)
+    body = bombs()[number]
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ProtocolError, match="unpacks to more than"):
+        decompress(body, COMPRESSED | kind)
+    grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb
+    assert grown_kb < (DECOMPRESSED_BYTES_MAX >> 10) + MEMORY_GROWTH_KB_MAX, grown_kb
 
 
 async def test_broken_bodies_are_kept_as_they_are(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from fault.broker.wire import Queue, ask, connected, read_queue, send, send_request
 from fault.broker_hostile.target import Target, target
+from fault.broker_hostile.watched import share_a_decoder
 from fuzz.mutation import Mutator
 from interop.peer import VERSIONS
 from interop.peer.golden import read_golden
@@ -118,15 +119,20 @@ async def log_end(connection: Connection) -> int:
     return int(decode_body(KVTable, answer.body).table["commitLogMaxOffset"])
 
 
-async def attack_beside_a_producer(broker: Target, seed: int, frames: int) -> None:
+async def attack_beside_a_producer(
+    broker: Target, seed: int, frames: int, patience_s: float = 15
+) -> None:
     async with healthy_producer(broker.address) as sent:
         closed = await run(broker.address, requests(), seed, frames)
         before = len(sent)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(patience_s):
             while len(sent) < before + 3:  # noqa: ASYNC110 (answers come from the broker)
                 await asyncio.sleep(0.01)
     assert closed > frames // FRAMES_PER_CONNECTION // 10, "hardly any damage was noticed"
     broker.check_alive()
+    print(
+        f"seed {seed}: {frames} frames, {closed} connections closed, {len(sent)} sent beside them"
+    )
 
 
 async def test_damaged_frames_harm_nobody_but_their_sender(tmp_path: Path) -> None:
@@ -150,6 +156,15 @@ async def test_damaged_frames_that_are_no_sends_store_nothing(tmp_path: Path) ->
             assert await log_end(connection) == before
             [record] = await read_queue(connection, HEALTHY)
             assert record.body == b"alone"
+
+
+async def test_frames_that_run_into_those_of_others_are_noticed(tmp_path: Path) -> None:
+    """Planted: the producer pays for the damage of others."""
+    with (
+        pytest.raises((AssertionError, TimeoutError)),
+        target(tmp_path, bug=share_a_decoder) as broker,
+    ):
+        await attack_beside_a_producer(broker, 4, 200, patience_s=3)
 
 
 @pytest.mark.slow

@@ -12,16 +12,21 @@ import json
 import os
 import sys
 import time
+import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from roketto.__main__ import main
 from roketto.options import Config, Value, fields_of, parse_value
 from roketto.protocol import names
+from roketto.protocol.errors import ProtocolError
 
 STALLED: Final = "stalled"
 TURNS: Final = "turns"
+UNPACKED: Final = "unpacked"
 
 EVENTS: Final = frozenset(
     {
@@ -90,6 +95,52 @@ def stall_the_disk() -> None:
     put(Disk, "sync_mapped", sync_when_it_moves)
 
 
+def note_unpacking() -> None:
+    """No bug: whoever unpacks anything is refused, and named in the file UNPACKED."""
+    import lz4.frame
+    import zstandard
+
+    notes = Path(sys.argv[1]).with_name(UNPACKED)
+
+    def refuse(name: str, *_: object, **__: object) -> None:
+        notes.write_text(name)
+        raise RuntimeError(f"{name} is called")
+
+    for module, unpackers in (
+        (zlib, ("decompress", "decompressobj")),
+        (lz4.frame, ("decompress", "LZ4FrameDecompressor", "LZ4FrameFile", "open")),
+        (zstandard, ("decompress", "ZstdDecompressor", "open")),
+    ):
+        for name in unpackers:
+            put(module, name, partial(refuse, f"{module.__name__}.{name}"))
+
+
+def unpack_bodies() -> None:
+    """Bodies are unpacked when they come, perhaps to look into them."""
+    from roketto.protocol.compression import decompress
+    from roketto.store.appender import Appender
+
+    note_unpacking()
+    append_fields = Appender.append_fields
+
+    def append(appender: Appender, *fields: Any) -> tuple[int, int, int]:
+        with suppress(RuntimeError, ProtocolError):
+            decompress(fields[8], fields[4])
+        return append_fields(appender, *fields)
+
+    put(Appender, "append_fields", append)
+
+
+def share_a_decoder() -> None:
+    """What one peer has sent of a frame is completed by what another one sends."""
+    from roketto.protocol.frame import FrameDecoder
+    from roketto.protocol.limits import FRAME_BYTES_MAX
+    from roketto.remoting import connection
+
+    shared = FrameDecoder(FRAME_BYTES_MAX)
+    put(connection, "FrameDecoder", lambda bytes_max: shared)
+
+
 def count_turns() -> None:
     """No bug: the most work that filters did in one turn of the loop is in the file TURNS."""
     from roketto.broker.wanted import WantedBySql
@@ -125,7 +176,8 @@ def filter_without_end() -> None:
 BUGS: Final[dict[str, Callable[[], None]]] = {
     bug.__name__: bug
     for bug in (
-        no_bug, trust_names, trust_operators, stall_the_disk, count_turns, filter_without_end,
+        no_bug, trust_names, trust_operators, stall_the_disk, note_unpacking, unpack_bodies,
+        share_a_decoder, count_turns, filter_without_end,
     )
 }  # fmt: skip
 
