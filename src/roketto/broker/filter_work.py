@@ -91,20 +91,26 @@ class FilterWork:
 
 
 class Look:
-    """One read that looks at properties, until the work of its turn is used up."""
+    """One read that looks at properties, until the work of its turn is used up.
+
+    It looks at one record in any case: so it gets on, though its expression may have been parsed in
+    the same turn.
+    """
 
     def __init__(self, work: FilterWork, wanted: Wanted) -> None:
         self._work = work
         self._wanted = wanted
+        self._has_looked = False
         self._stopped_at: int | None = None
 
     def matches_record(self, record: memoryview) -> bool:
         """Whether a record is wanted; of those that come too late nobody knows."""
         if self._stopped_at is not None:
             return False
-        if not self._work.is_left:
+        if self._has_looked and not self._work.is_left:
             self._stopped_at = peek_queue_offset(record)
             return False
+        self._has_looked = True
         properties = peek_properties(record)
         is_wanted = self._wanted.matches(properties)
         self._work.spend(self._wanted.work_of(properties))

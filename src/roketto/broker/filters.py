@@ -11,7 +11,7 @@ from typing import Final
 
 from roketto.broker.bloom import BloomFilter
 from roketto.broker.config import BrokerConfig
-from roketto.broker.filter_work import FilterWork
+from roketto.broker.filter_work import WAITING_MAX, FilterWork
 from roketto.broker.wanted import (
     Wanted,
     WantedAgain,
@@ -35,6 +35,10 @@ SQL92: Final = "SQL92"
 
 KEPT_MAX: Final = 10_000
 """Compiled filters, and parsed subscriptions, that are remembered; they are made again if more."""
+KEPT_CHARS_MAX: Final = 1_048_576
+"""Characters of their expressions, for each of both: what is made of one takes some 60 bytes."""
+PARSING_UNITS: Final = 10_000
+"""Work for each character of an expression that is compiled; see ``FilterWork``."""
 _EXPIRE_EACH_MS: Final = 3_600_000
 _GRACE_MS: Final = 30_000
 """A filter found at the start has been without consumers for about a heartbeat; as in Java."""
@@ -67,6 +71,7 @@ class Filters:
         clock_ms: Callable[[], int] = wall_ms,
         *,
         kept_max: int = KEPT_MAX,
+        kept_chars_max: int = KEPT_CHARS_MAX,
     ) -> None:
         self.work = FilterWork()
         """What looking at properties may cost in one turn of the loop."""
@@ -74,14 +79,17 @@ class Filters:
         self._config = config
         self._clock_ms = clock_ms
         self._kept_max = kept_max
+        self._kept_chars_max = kept_chars_max
         self._bloom = BloomFilter(
             config.max_error_rate_of_bloom_filter, config.expect_consumer_num_use_filter
         )
         self._topics: dict[str, set[str]] = {}
         """Where each group has filters."""
         self._compiled: dict[str, SqlFilter] = {}
+        self._compiled_chars = 0
         self._by_heartbeat: dict[tuple[str, str], _Kept] = {}
         self._by_text: dict[str, Wanted] = {}
+        self._by_text_chars = 0
         self._expired_ms = clock_ms()
         self._adopt()
 
@@ -110,12 +118,20 @@ class Filters:
         return self._table.save_if_changed()
 
     def register(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
-        """Take over the filters of a group; those it has no longer are dead."""
+        """Take over the filters of a group; those it has no longer are dead.
+
+        A heartbeat may have thousands: whatever is too much for this turn has one of its own.
+        """
         topics = set()
         for subscription in subscriptions:
             topics.add(subscription.topic)
             if not is_tag_type(subscription.expression_type) and subscription.sub_string:
-                self._register(group, subscription)
+                if not self.work.is_used_up:
+                    self._register(group, subscription)
+                elif len(self.work) < WAITING_MAX:
+                    self.work.wait(partial(self._register, group, subscription))
+                else:
+                    log.warning("too many filters wait: group %s has to tell again", group)
         for topic in self._topics.get(group, set()) - topics:
             self._bury(topic, group)
 
@@ -225,9 +241,11 @@ class Filters:
         wanted = self._by_text.get(text)
         if wanted is None:
             wanted = wanted_tags(text)
-            if len(self._by_text) >= self._kept_max:
+            if self._is_full(len(self._by_text), self._by_text_chars + len(text)):
                 self._by_text.clear()
+                self._by_text_chars = 0
             self._by_text[text] = wanted
+            self._by_text_chars += len(text)
         return wanted
 
     def find(self, topic: str, group: str, version: int) -> SqlFilter:
@@ -266,11 +284,18 @@ class Filters:
         text = expression or ""
         compiled = self._compiled.get(text)
         if compiled is None:
+            self.work.spend(len(text) * PARSING_UNITS)
             compiled = compile_filter(text)
-            if len(self._compiled) >= self._kept_max:
+            if self._is_full(len(self._compiled), self._compiled_chars + len(text)):
                 self._compiled.clear()
+                self._compiled_chars = 0
             self._compiled[text] = compiled
+            self._compiled_chars += len(text)
         return compiled
+
+    def _is_full(self, count: int, chars: int) -> bool:
+        """Whether what is remembered has to be forgotten before one more comes."""
+        return count >= self._kept_max or chars > self._kept_chars_max
 
     def check(self, expression_type: str | None, expression: str | None) -> None:
         """RequestError unless a consumer may subscribe like that (CHECK_CLIENT_CONFIG)."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from roketto.broker.filter_work import WAITING_MAX, FilterWork
+from roketto.broker.filters import PARSING_UNITS
 from roketto.broker.handlers.pull import ROUTES
 from roketto.broker.wanted import ALL, WantedAgain, WantedBySql
 from roketto.protocol.codes import RequestCode, ResponseCode
@@ -38,15 +39,18 @@ def let_look(rig: PullRig, count: int) -> None:
     """Let a turn look at so many messages of the rig."""
     rig.send(1, queue_id=3, age="1")
     [record] = rig.store.get("T", 3, 0, 1).views
+    rig.context.filters.compile("SQL92", TEXT)  # that is work, too, which is not counted here
     units = WantedBySql(compile_filter(TEXT)).work_of(peek_properties(record))
     rig.context.filters.work = FilterWork(units_per_turn=count * units, call_soon=rig._call_soon)
 
 
-def pull(rig: PullRig, offset: int = 0, flag: int = SUBSCRIPTION) -> Command | None:
+def pull(
+    rig: PullRig, offset: int = 0, flag: int = SUBSCRIPTION, text: str = TEXT
+) -> Command | None:
     ext = {
         "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": str(offset),
         "maxMsgNums": "32", "sysFlag": str(flag), "commitOffset": "0", "subVersion": "0",
-        "suspendTimeoutMillis": "15000", "subscription": TEXT, "expressionType": "SQL92",
+        "suspendTimeoutMillis": "15000", "subscription": text, "expressionType": "SQL92",
     }  # fmt: skip
     request = Command(RequestCode.PULL_MESSAGE, ext, opaque=offset)
     answer = ROUTES[RequestCode.PULL_MESSAGE](rig.context, rig.connection.as_connection, request)
@@ -159,6 +163,25 @@ def test_tags_never_wait_for_filters(rig: PullRig) -> None:
     answer = ROUTES[RequestCode.PULL_MESSAGE](rig.context, rig.connection.as_connection, request)
     assert isinstance(answer, Command)
     assert told(answer) == (FOUND, 9)
+
+
+def test_an_expression_is_not_even_parsed_before_its_turn(rig: PullRig) -> None:
+    """Parsing is work, too; what is wrong with it is said when it is known."""
+    rig.context.filters.work.spend(10**9)
+    assert pull(rig, text="a >") is None
+    while rig.soon:
+        rig.turn()
+    [(_, answer)] = rig.connection.replies
+    assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+    before = rig.context.filters.work._left
+    pull(rig, text="a = 123")
+    assert rig.context.filters.work._left == before - len("a = 123") * PARSING_UNITS
+
+
+def test_a_pull_gets_on_though_its_expression_has_used_the_turn_up(rig: PullRig) -> None:
+    rig.send(3, age="1")
+    assert told(pull(rig, text=f"{TEXT} OR {TEXT}")) == (RETRY, 1)
+    assert rig.context.filters.work.is_used_up
 
 
 def test_too_many_that_wait_are_refused(rig: PullRig) -> None:

@@ -1,12 +1,14 @@
 """Proves that SQL filters are kept as Java's broker keeps them, and wants worked out once."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from roketto.broker.config import BrokerConfig
-from roketto.broker.filters import Filters
+from roketto.broker.filter_work import WAITING_MAX, FilterWork
+from roketto.broker.filters import PARSING_UNITS, Filters
 from roketto.protocol.bodies.heartbeat import SubscriptionData
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.errors import FilterError, RequestError
@@ -227,6 +229,40 @@ def test_caches_are_bounded(rig: Rig) -> None:
         kept.wanted_in("G", "T", f"a = {number}", "SQL92")
         kept.wanted_by(f"G{number}", "T", tags("a"), 0)
     assert max(len(kept._by_text), len(kept._compiled), len(kept._by_heartbeat)) <= 2
+
+
+def test_long_expressions_are_not_kept_by_the_thousand(rig: Rig) -> None:
+    kept = Filters(rig.table, rig.config, kept_chars_max=100)
+    for number in range(50):
+        kept.wanted_in("G", "T", f"tag{number}" * 5, "TAG")
+        kept.wanted_in("G", "T", f"a = {number}" + " OR a = 1" * 3, "SQL92")
+        for texts in (kept._by_text, kept._compiled):
+            assert sum(map(len, texts)) <= 100
+    assert len(kept._by_text) > 1
+    kept.wanted_in("G", "T", "a = 1" + " OR a = 1" * 50, "SQL92")
+    assert len(kept._compiled) == 1, "one that is longer than all is kept alone"
+
+
+def test_a_heartbeat_with_many_filters_takes_many_turns(rig: Rig) -> None:
+    """And whoever comes with one in between waits behind them."""
+    soon: list[Callable[[], None]] = []
+    units = 2 * len("a > 10") * PARSING_UNITS
+    rig.filters.work = FilterWork(units_per_turn=units, call_soon=soon.append)
+    rig.filters.register(
+        "G", [sql(f"a > {number}", topic=f"T{number}") for number in range(10, 17)]
+    )
+    rig.filters.register("H", [sql("b > 10")])
+    taken = [len(list(rig.table))]
+    while soon:
+        soon.pop()()
+        taken.append(len(list(rig.table)))
+    assert taken == [2, 4, 6, 8, 8], "the last turn only makes room for others"
+    assert rig.filters.find("T", "H", 1).matches({"b": "11"})
+    for _ in range(WAITING_MAX + 5):
+        rig.filters.work.wait(lambda: None)
+    rig.filters.register("G", [sql("c > 10", topic="Late")])
+    assert len(rig.filters.work) == WAITING_MAX + 5
+    assert rig.filters.get("Late", "G") is None
 
 
 def test_sql_is_refused_while_it_is_switched_off(rig: Rig) -> None:

@@ -13,7 +13,7 @@ from roketto.broker.context import Context, Handler
 from roketto.broker.filter_work import WAITING_MAX, Look
 from roketto.broker.groups import READ_FORBIDDEN
 from roketto.broker.longpoll import PASSED_BY_MAX, Poll
-from roketto.broker.wanted import Wanted
+from roketto.broker.wanted import Wanted, is_tag_type
 from roketto.protocol.bodies.groups import SubscriptionGroupConfig
 from roketto.protocol.bodies.heartbeat import ConsumeType, MessageModel
 from roketto.protocol.bodies.topics import TopicConfig
@@ -285,6 +285,9 @@ def _run(
 
     None if its filter has to wait for another turn.
     """
+    must_wait = not is_its_turn and context.filters.work.is_used_up
+    if must_wait and asked.sys_flag & PULL_SUBSCRIPTION and not is_tag_type(asked.expression_type):
+        return None  # also with a look at its expression
     check_readable(context)
     if request.code == _LITE_PULL and not context.config.lite_pull_message_enable:
         raise ForbiddenError(
@@ -299,7 +302,7 @@ def _run(
             " autoCreateSubscriptionGroup=true",
         )
     topic, wanted = check(context, connection, asked, group)
-    if wanted.needs_properties and not is_its_turn and context.filters.work.is_used_up:
+    if must_wait and wanted.needs_properties:
         return None
     found = read(context, asked, wanted)
     code = code_of(found, asked.queue_offset)
