@@ -41,7 +41,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     Reports of other processes (pytest-xdist) have it with them. Those that failed show it anyway.
     """
     said = {
-        report.nodeid: "; ".join(report.capstdout.split("\n")[:-1])
+        report.nodeid: "; ".join(line.rstrip(";") for line in report.capstdout.splitlines())
         for report in terminalreporter.stats.get("passed", ())
         if report.when == "call" and report.capstdout and report.nodeid.startswith(REPORTING)
     }
