@@ -51,6 +51,7 @@ HOT_MODULES: Final = (
     "roketto.remoting.load",
     "roketto.store.appender",
     "roketto.store.batch_records",
+    "roketto.store.catchup",
     "roketto.store.commitlog",
     "roketto.store.consumequeue",
     "roketto.store.dispatch",

@@ -1,9 +1,8 @@
-"""Follow the log: put each record into its queue and the index, and announce that it arrived.
+"""Put each record of the log into its queue and the index, and announce that it arrived.
 
 The writer calls ``dispatch`` right after an append, or, under SYNC_FLUSH, once the record is on the
-disk: what a consumer can see is as safe as its producer was told. Recovery and replication call
-``catch_up``, which reads the same facts from the log itself. Repeats do no harm: queues and
-index know how far they are.
+disk: what a consumer can see is as safe as its producer was told. CatchUp reads the same facts from
+the log itself and calls it, too. Repeats do no harm: queues and index know how far they are.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,8 +22,6 @@ from roketto.store.consumequeue import ConsumeQueue
 from roketto.store.even_properties import EvenProperties
 from roketto.store.index import Index
 from roketto.store.queues import Queues
-from roketto.store.record_check import check_record
-from roketto.store.segments import Segments
 
 DelayOfLevel = Callable[[int], int]
 """How many milliseconds a delay level means."""
@@ -202,23 +199,6 @@ class Dispatcher:
     def _is_waited(self, topic: str, queue_id: int) -> bool:
         waited = self._waited
         return waited is None or (len(waited) > 0 and (topic, queue_id) in waited)
-
-    def catch_up(self, segments: Segments, start: int, end: int) -> int:
-        """Dispatch the sound records from ``start`` on, up to ``end``; return where it stopped.
-
-        RecordError where the log is damaged: whoever calls this has made sure that it is not.
-        """
-        at = start
-        while at < end:
-            segment = segments.find(at)
-            view = segments.view(segment)
-            size = check_record(view, at - segment.start, at, check_body_crc=False)
-            if size == 0:
-                at = segment.end
-                continue
-            self.dispatch(read_stored(view, at - segment.start))
-            at += size
-        return at
 
     def _due_time(self, raw: bytes, store_time_ms: int) -> int:
         """When a delayed message is due; one without a delay has the hash of its tag."""

@@ -12,28 +12,23 @@ on the disk, or the last stop was clean, then something that was safe is damaged
 error which names the place, and nothing is cut.
 """
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from roketto.protocol.errors import IllegalNameError, RecordError
+from roketto.protocol.errors import RecordError
 from roketto.protocol.record_layout import MAGIC_V1, MAGIC_V2, peek_store_time_ms
+from roketto.store.catchup import CatchUp, Progress, Scan
 from roketto.store.checkpoint import Checkpoint, Marks
-from roketto.store.consumequeue import QueueMismatchError
-from roketto.store.dispatch import Dispatcher, Stored
+from roketto.store.dispatch import Dispatcher
 from roketto.store.errors import CorruptStoreError
 from roketto.store.index import Index
-from roketto.store.logscan import LogScan
 from roketto.store.queues import Queues
 from roketto.store.record_check import BLANK, BLANK_BYTES, RECORD_BYTES_MIN, check_record
 from roketto.store.record_repair import repair_record
 from roketto.store.segment import Segment, segment_name
 from roketto.store.segments import Segments
 
-Progress = Callable[[int, int], None]
-"""Called now and then with how many bytes of how many have been read."""
+__all__ = ["Progress", "Recovered", "Recovery", "log_goes_on"]
 
-_PROGRESS_BYTES: Final = 64 * 1024 * 1024
-_PROGRESS_RECORDS: Final = 4_096
 _MAGICS: Final = (MAGIC_V1, MAGIC_V2)
 
 
@@ -60,31 +55,6 @@ class Recovered(NamedTuple):
     """Records whose flags said that hosts are longer than they are."""
 
 
-class _Scan:
-    """The way along the log: where it is, and what it has seen."""
-
-    __slots__ = ("at", "misplaced", "records", "repaired", "reported", "restarted", "start",
-                 "store_time_ms", "trouble", "without_queue")  # fmt: skip
-
-    def __init__(self, start: int) -> None:
-        self.start = start
-        self.at = start
-        self.reported = start
-        self.records = 0
-        self.store_time_ms = 0
-        self.without_queue = 0
-        self.misplaced = 0
-        self.restarted = 0
-        self.repaired = 0
-        self.trouble: str | None = None
-
-    def result(self, cut_bytes: int) -> Recovered:
-        return Recovered(
-            self.at, self.store_time_ms, self.start, self.records, cut_bytes,
-            self.without_queue, self.misplaced, self.restarted, self.repaired,
-        )  # fmt: skip
-
-
 class Recovery:
     """Brings the parts of one store in line with each other.
 
@@ -103,15 +73,12 @@ class Recovery:
         *,
         crc_from: int | None = None,
     ) -> None:
-        """From ``crc_from`` on, all records have the CRC property: it covers all of a record, where
-        the other checksum covers the body."""
+        """``progress`` and ``crc_from`` are those of CatchUp."""
         self._segments = segments
         self._queues = queues
         self._index = index
-        self._dispatcher = dispatcher
-        self._progress = progress
-        self._crc_from = crc_from
-        self._log_scan = LogScan()
+        self._catch_up = CatchUp(segments, queues, dispatcher, progress, crc_from=crc_from)
+        self._repaired = 0
 
     def run(
         self, checkpoint: Checkpoint, *, is_clean: bool, is_index_damaged: bool = False
@@ -129,7 +96,7 @@ class Recovery:
         scan = self._scan(start)
         cut_bytes = self._check_end(scan, checkpoint, is_clean)
         self._finish(scan.at, start if not is_clean else scan.at, cut_bytes)
-        return scan.result(cut_bytes)
+        return self._result(scan, cut_bytes)
 
     def rebuild(self) -> Recovered:
         """Make queues and index anew from the whole log, which is known to be sound."""
@@ -137,7 +104,13 @@ class Recovery:
         self._take_back(start)
         scan = self._scan(start)
         self._finish(scan.at, scan.at, 0)
-        return scan.result(0)
+        return self._result(scan, 0)
+
+    def _result(self, scan: Scan, cut_bytes: int) -> Recovered:
+        return Recovered(
+            scan.at, scan.store_time_ms, scan.start, scan.records, cut_bytes,
+            scan.without_queue, scan.misplaced, scan.restarted, self._repaired,
+        )  # fmt: skip
 
     def _start_empty(self, marks: Marks | None) -> Recovered:
         """Without a log there are no queues; but one that was safe must not be gone."""
@@ -236,83 +209,29 @@ class Recovery:
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def _scan(self, start: int) -> _Scan:
+    def _scan(self, start: int) -> Scan:
         """Read and dispatch sound records until there are no more."""
-        scan = _Scan(start)
+        scan = Scan(start)
         end = self._segments[-1].end
-        while scan.at < end and scan.trouble is None:
-            segment = self._segments.find(scan.at)
-            view = self._segments.view(segment)
-            try:
-                self._scan_segment(scan, segment, view)
-            except RecordError as error:
-                if not self._repair(scan, segment):
-                    scan.trouble = str(error)
+        self._catch_up.run(scan, end)
+        while scan.trouble is not None and self._repair(scan):
+            self._catch_up.run(scan, end)
         return scan
 
-    def _scan_segment(self, scan: _Scan, segment: Segment, view: memoryview) -> None:
-        """Go on to the end of a segment, where a blank is; RecordError where the log ends in it."""
-        read = self._log_scan.read
-        dispatch = self._dispatcher.dispatch
-        crc_from = segment.end if self._crc_from is None else self._crc_from
-        base = segment.start
-        while True:
-            at = scan.at
-            stored = read(view, at - base, at, at >= crc_from)
-            if stored is None:
-                scan.at = segment.end
-                self._queues.flush()  # else those of a long log would all be in memory
-                self._report(scan)
-                return
-            try:
-                if stored.queue_id < 0:
-                    raise IllegalNameError(f"queue {stored.queue_id} of {stored.topic}")
-                dispatch(stored)
-            except IllegalNameError:
-                scan.without_queue += 1
-            except QueueMismatchError:
-                self._dispatch_anyway(scan, stored)
-            scan.store_time_ms = stored.store_time_ms
-            scan.records += 1
-            scan.at = at + stored.size
-            if not scan.records % _PROGRESS_RECORDS:
-                self._report(scan)
-
-    def _report(self, scan: _Scan) -> None:
-        if self._progress is not None and scan.at - scan.reported >= _PROGRESS_BYTES:
-            scan.reported = scan.at
-            self._progress(scan.at - scan.start, self._segments[-1].end - scan.start)
-
-    def _dispatch_anyway(self, scan: _Scan, stored: Stored) -> None:
-        """Find a place for a record whose number is not the next one of its queue.
-
-        A queue that counts from 0 again belongs to a topic that was deleted and made anew: what it
-        had before went with the old one. A number that was given already is a repeat to Java, and
-        left out; after a gap it goes on without one.
-        """
-        queue = self._queues.get_or_create(stored.topic, stored.queue_id)
-        if stored.queue_offset == 0:
-            queue.clear()
-            scan.restarted += 1
-            self._dispatcher.dispatch(stored)
-            return
-        scan.misplaced += 1
-        if stored.queue_offset > queue.queue_offset_max:
-            self._dispatcher.dispatch(stored._replace(queue_offset=queue.queue_offset_max))
-
-    def _repair(self, scan: _Scan, segment: Segment) -> bool:
+    def _repair(self, scan: Scan) -> bool:
         """Mend the record at which reading has stopped, if that is all that is wrong with it."""
+        segment = self._segments.find(scan.at)
         at = scan.at - segment.start
         mended = repair_record(self._segments.view(segment), at, scan.at)
         if mended is None:
             return False
         self._segments.patch(scan.at, mended)
-        scan.repaired += 1
+        self._repaired += 1
         return True
 
     # --- the end ----------------------------------------------------------------------------------
 
-    def _check_end(self, scan: _Scan, checkpoint: Checkpoint, is_clean: bool) -> int:
+    def _check_end(self, scan: Scan, checkpoint: Checkpoint, is_clean: bool) -> int:
         """Return how much is behind the end, or raise if it should have been sound."""
         flushed = checkpoint.marks.flushed if checkpoint.marks is not None else 0
         if scan.trouble is None:
@@ -347,7 +266,7 @@ class Recovery:
             number -= 1
         return self._segments.content_end(segment, offset) - offset
 
-    def _corrupt(self, scan: _Scan, segment: Segment, why: str) -> CorruptStoreError:
+    def _corrupt(self, scan: Scan, segment: Segment, why: str) -> CorruptStoreError:
         return CorruptStoreError(
             segment.path,
             scan.at - segment.start,

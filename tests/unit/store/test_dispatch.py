@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from roketto.protocol.errors import RecordError
 from roketto.protocol.names import SCHEDULE_TOPIC
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record
@@ -223,34 +222,6 @@ def test_a_delay_without_a_table_of_levels_is_a_second(tmp_path: Path) -> None:
     rig.dispatcher.dispatch(rig.append(0, SCHEDULE_TOPIC, DELAY="3"))
     assert [unit[2] for unit in rig.units(SCHEDULE_TOPIC)] == [NOW_MS + 1_000]
     rig.close()
-
-
-def test_catching_up_finds_what_dispatching_at_once_would_have(rig: Rig, tmp_path: Path) -> None:
-    """Over several segments and their blanks, from the log alone."""
-    stored = [rig.append(n, TAGS=f"t{n}", UNIQ_KEY=f"U{n}") for n in range(40)]
-    assert len(rig.segments) > 2
-    end = rig.dispatcher.catch_up(rig.segments, 0, rig.log.max_offset)
-    assert end == rig.log.max_offset
-    assert rig.units() == [(s.log_offset, s.size, tag_code(f"t{n}")) for n, s in enumerate(stored)]
-    assert all(rig.find(f"U{n}") == [s.log_offset] for n, s in enumerate(stored))
-    assert [arrival.queue_offset for arrival in rig.arrivals] == list(range(40))
-
-
-def test_catching_up_starts_and_stops_where_it_is_told(rig: Rig) -> None:
-    """From the first record that is missing to the last that is safe."""
-    stored = [rig.append(n) for n in range(6)]
-    rig.dispatcher.dispatch(stored[0])
-    end = rig.dispatcher.catch_up(rig.segments, stored[1].log_offset, stored[3].log_offset)
-    assert end == stored[3].log_offset
-    assert len(rig.units()) == 3
-
-
-def test_damage_is_not_dispatched(rig: Rig) -> None:
-    """Whoever catches up has to know that the log is sound."""
-    stored = rig.append(0)
-    rig.segments.room[stored.log_offset + 4] ^= 0xFF
-    with pytest.raises(RecordError):
-        rig.dispatcher.catch_up(rig.segments, 0, rig.log.max_offset)
 
 
 def test_hashes_of_tags_are_kept_within_bounds(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

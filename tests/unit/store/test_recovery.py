@@ -10,7 +10,7 @@ import pytest
 
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record
-from roketto.store import recovery
+from roketto.store import catchup
 from roketto.store.checkpoint import Checkpoint, Marks
 from roketto.store.commitlog import CommitLog
 from roketto.store.dispatch import Dispatcher, read_stored
@@ -364,7 +364,7 @@ def test_recovering_twice_gives_what_recovering_once_gives(rig: Rig) -> None:
 
 def test_progress_is_told(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long recoveries show how far they are."""
-    monkeypatch.setattr(recovery, "_PROGRESS_BYTES", SEGMENT_BYTES)
+    monkeypatch.setattr(catchup, "_PROGRESS_BYTES", SEGMENT_BYTES)
     rig.append(40)
     rig.kill()
     rig.open()
@@ -383,8 +383,8 @@ def test_progress_is_told(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_progress_is_told_within_a_long_segment(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gigabyte of small messages takes a while."""
-    monkeypatch.setattr(recovery, "_PROGRESS_BYTES", 500)
-    monkeypatch.setattr(recovery, "_PROGRESS_RECORDS", 2)
+    monkeypatch.setattr(catchup, "_PROGRESS_BYTES", 500)
+    monkeypatch.setattr(catchup, "_PROGRESS_RECORDS", 2)
     rig.append(8)
     assert len(rig.segments) == 1
     rig.kill()
