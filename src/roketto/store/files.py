@@ -221,6 +221,12 @@ class Files:
             self._disk.close(descriptor)
             raise
 
+    def rename_mapped(self, mapped: MappedFile, path: Path) -> None:
+        """Give a mapped file another name in its directory; durable after ``sync_directory``."""
+        with self._room_for(path, 0):
+            self._disk.rename(mapped.path, path)
+        mapped.path = path
+
     @contextmanager
     def _new_file(self, path: Path | str, size: int) -> Iterator[int]:
         """A new file of zeros, gone again if what is done with it fails.

@@ -22,15 +22,22 @@ from roketto.store.checkpoint import NO_FILES, IndexMark
 from roketto.store.errors import DiskFullError, FileSizeError
 from roketto.store.even_properties import EvenProperties, Longs
 from roketto.store.files import Files
+from roketto.store.index_ahead import IndexAhead
 from roketto.store.indexfile import ENTRIES, SLOTS, IndexFile, file_bytes
 from roketto.store.keyhashes import KeyHashes
 from roketto.store.waiting_keys import WaitingKeys
+from roketto.store.worker import Worker
 
 QUERY_MAX: Final = 64
 """Java's maxMsgsNumBatch: what one query finds at most."""
 
 WAITING_MAX: Final = 1_024
 """Messages that wait to be filed; with more at once, each costs hardly less."""
+
+MAPS_MAX: Final = 4
+"""Files mapped at a time, those with unsynced entries apart: the newest, and some for queries.
+
+Java maps all of them. They have 420 MB each, and hardly anybody asks for keys of long ago."""
 
 _NAME_DIGITS: Final = 17
 
@@ -39,17 +46,23 @@ class Index:
     """The index of one store.
 
     ``now_ms`` and ``zone`` name new files, by local time. ``flush`` files what waits, ``sync`` also
-    brings it to the disk. Where there is no room for a new file, DiskFullError says so, and what
+    brings it to the disk. The first file is made when the first keys are filed, the others ahead.
+    Where there is no room for a new file, DiskFullError says so, and what
     was to be filed goes on waiting: messages that were taken are never lost.
     """
 
     __slots__ = (
+        "_ahead",
         "_entries",
         "_files",
         "_hashes",
         "_index_files",
         "_left",
+        "_mapped",
+        "_maps_max",
         "_now_ms",
+        "_renames",
+        "_renames_synced",
         "_slots",
         "_waiting",
         "_waiting_max",
@@ -66,6 +79,7 @@ class Index:
         slots: int = SLOTS,
         entries: int = ENTRIES,
         waiting_max: int = WAITING_MAX,
+        maps_max: int = MAPS_MAX,
     ) -> None:
         assert slots > 0, slots
         assert entries > 1, entries
@@ -76,7 +90,14 @@ class Index:
         self._slots = slots
         self._entries = entries
         self._waiting_max = waiting_max
+        self._maps_max = maps_max
         self._index_files: list[IndexFile] = []
+        self._mapped: list[IndexFile] = []  # the one that was used last is the last
+        self._ahead = IndexAhead(files, directory, file_bytes(slots, entries))
+        # How many files have got their name without a sync of the directory, and how many of
+        # these names are on the disk by now.
+        self._renames = 0
+        self._renames_synced = 0
         self._hashes = KeyHashes()
         self._waiting = WaitingKeys()
         # Of each entry that is still to be made: key hash, log offset, store time.
@@ -114,17 +135,20 @@ class Index:
         After a crash of the machine ``end_time_max_ms`` is the checkpoint's time of the index: a
         file with newer messages may lack pages. None trusts them all.
         """
-        names = [name for name in self._files.names(self.directory) if _is_file_name(name)]
+        names = self._names()
         for name in names:
-            file = self._open(self.directory / name, writable=writable)
+            file = self._open(name, writable=writable and name == names[-1])
             if file is None:
                 break
             if not self._is_trusted(file, end_time_max_ms):
-                file.close()
+                self._forget(file)
                 break
+            if writable:
+                file.sync()  # nobody knows whether who wrote it did, and it may be unmapped soon
             self._index_files.append(file)
         dropped = [self.directory / name for name in names[len(self._index_files) :]]
         if writable:
+            self._ahead.remove_left_over()
             for path in dropped:
                 self._files.remove(path)
         return dropped
@@ -136,10 +160,11 @@ class Index:
         was put later is taken back: pages of it may be missing, and the log has it. Files that are
         damaged, and those behind them, are removed; all of them if nobody knows which is missing.
         """
-        names = [name for name in self._files.names(self.directory) if _is_file_name(name)]
+        self._ahead.remove_left_over()
+        names = self._names()
         known = [name for name in names if name <= mark.name]
         for name in known if len(known) == mark.files else ():
-            file = self._open(self.directory / name, writable=True)
+            file = self._open(name, writable=name == mark.name)
             if file is None:
                 break
             if name < mark.name:
@@ -149,7 +174,7 @@ class Index:
             else:
                 is_good = file.restore(mark.header)
             if not is_good:
-                file.close()
+                self._forget(file)
                 break
             self._index_files.append(file)
         for name in names[len(self._index_files) :]:
@@ -164,13 +189,18 @@ class Index:
         last = self._index_files[-1]
         return IndexMark(last.name, last.header, len(self._index_files))
 
-    def _open(self, path: Path, *, writable: bool) -> IndexFile | None:
+    def _names(self) -> list[str]:
+        return [name for name in self._files.names(self.directory) if _is_file_name(name)]
+
+    def _open(self, name: str, *, writable: bool) -> IndexFile | None:
         try:
             size = file_bytes(self._slots, self._entries)
-            mapped = self._files.open_mapped(path, size, writable=writable)
+            mapped = self._files.open_mapped(self.directory / name, size, writable=writable)
         except FileSizeError:
             return None
-        return IndexFile(mapped, self._slots, self._entries)
+        file = IndexFile(mapped, self._slots, self._entries)
+        self._use(file, writable=writable)
+        return file
 
     def _is_trusted(self, file: IndexFile, end_time_max_ms: int | None) -> bool:
         if not file.is_plausible or file.log_offset_end < self.log_offset_max:
@@ -181,8 +211,37 @@ class Index:
         """Unmap the files. What finds no room in them any more is lost to them, not to the log."""
         self._flush_if_possible()
         self._forget_waiting()
+        self._ahead.close()
         while self._index_files:
-            self._index_files.pop().close()
+            self._forget(self._index_files.pop())
+
+    # --- maps ---------------------------------------------------------------------------------
+
+    def _use(self, file: IndexFile, *, writable: bool = False) -> None:
+        """Have a file mapped, as the one that was used last, and let go of those used before."""
+        file.map(self._files, writable=writable)
+        mapped = self._mapped
+        if file in mapped:
+            mapped.remove(file)
+        mapped.append(file)
+        if len(mapped) > self._maps_max:
+            self._unmap_oldest(len(mapped) - self._maps_max)
+
+    def _unmap_oldest(self, count: int) -> None:
+        """Unmap up to ``count`` files that are spare, but not the newest or the one just used.
+
+        Never one with unsynced entries: the system tells of a failed write only those who had the
+        file open when it happened.
+        """
+        newest = self._index_files[-1:]
+        spare = [file for file in self._mapped[:-1] if file.is_spare and file not in newest]
+        for file in spare[:count]:
+            self._forget(file)
+
+    def _forget(self, file: IndexFile) -> None:
+        file.close()
+        if file in self._mapped:
+            self._mapped.remove(file)
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -262,6 +321,7 @@ class Index:
         if room <= 0:
             file = self._create()
             room = file.entries_max - file.count
+        self._use(file, writable=True)
         file.put(hashes[:room], log_offsets[:room], times[:room])
         if room >= hashes.size:
             return None
@@ -271,13 +331,25 @@ class Index:
         self._left = None
         self._waiting.clear()
 
-    def _create(self) -> IndexFile:
-        self._files.make_directory(self.directory)
-        path = self.directory / self._next_name()
-        mapped = self._files.create_mapped(path, file_bytes(self._slots, self._entries))
-        file = IndexFile(mapped, self._slots, self._entries)
+    def prepare_ahead(self, worker: Worker) -> None:
+        """Let the worker make the next file once half of the last one is used."""
         if self._index_files:
-            file.follow(self._index_files[-1])
+            last = self._index_files[-1]
+            if last.count >= last.entries_max // 2:
+                self._ahead.prepare(worker, last.name)
+
+    def _create(self) -> IndexFile:
+        path = self.directory / self._next_name()
+        last = self._index_files[-1] if self._index_files else None
+        mapped = self._ahead.take(path, last.name) if last is not None else None
+        if mapped is not None:
+            self._renames += 1
+        else:
+            self._files.make_directory(self.directory)
+            mapped = self._files.create_mapped(path, file_bytes(self._slots, self._entries))
+        file = IndexFile(mapped, self._slots, self._entries)
+        if last is not None:
+            file.follow(last)
         self._index_files.append(file)
         return file
 
@@ -302,11 +374,15 @@ class Index:
         file was stored, 0 without one. Full files do not change any more.
         """
         files = tuple(self._index_files)
+        renames = self._renames
         full_until_ms = max((file.end_time_ms for file in files if file.is_full), default=0)
 
         def sync() -> int:
             for file in files:
                 file.sync()
+            if renames != self._renames_synced:
+                self._files.sync_directory(self.directory)
+                self._renames_synced = renames
             return full_until_ms
 
         return sync
@@ -317,6 +393,7 @@ class Index:
         while self._index_files and self._index_files[-1].log_offset_begin >= log_offset:
             self._remove(self._index_files.pop())
         if self._index_files and self._index_files[-1].log_offset_end >= log_offset:
+            self._use(self._index_files[-1], writable=True)
             self._index_files[-1].truncate(log_offset)
 
     def delete_below(
@@ -330,7 +407,7 @@ class Index:
         deleted = 0
         while len(self._index_files) > 1 and self._index_files[0].log_offset_end < log_min_offset:
             file = self._index_files.pop(0)
-            file.close()
+            self._forget(file)
             (unlink or self._files.remove)(file.path)
             deleted += 1
         return deleted
@@ -342,7 +419,7 @@ class Index:
             self._remove(self._index_files.pop())
 
     def _remove(self, file: IndexFile) -> None:
-        file.close()
+        self._forget(file)
         self._files.remove(file.path)
 
     # --- reading ------------------------------------------------------------------------------
@@ -358,6 +435,7 @@ class Index:
         found: list[int] = []
         for file in reversed(self._index_files):
             if file.overlaps(begin_ms, end_ms):
+                self._use(file)
                 file.find(found, key_hash, found_max, begin_ms, end_ms)
             if file.begin_time_ms < begin_ms or len(found) >= found_max:
                 break

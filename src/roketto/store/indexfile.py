@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roketto.store.even_properties import Longs
-from roketto.store.files import MappedFile
+from roketto.store.files import Files, MappedFile
 
 SLOTS: Final = 5_000_000
 """Java's maxHashSlotNum."""
@@ -52,6 +52,7 @@ _SLOT_BYTES: Final = _SLOT.size
 _ENTRY_BYTES: Final = _ENTRY.size
 _HEADER_BYTES: Final = _HEADER.size
 _SECONDS_MAX: Final = 0x7FFF_FFFF
+_NOT_MAPPED: Final = memoryview(b"")
 
 
 def file_bytes(slots: int, entries: int) -> int:
@@ -60,7 +61,11 @@ def file_bytes(slots: int, entries: int) -> int:
 
 
 class IndexFile:
-    """One mapped file of the index. Index makes it, asks it and knows when it is full."""
+    """One file of the index. Index makes it, asks it and knows when it is full.
+
+    What the header says is always known. For the entries the file has to be mapped, which it is
+    when it is made; afterwards Index says when.
+    """
 
     __slots__ = (
         "_count_synced",
@@ -74,13 +79,15 @@ class IndexFile:
         "entries_max",
         "log_offset_begin",
         "log_offset_end",
+        "path",
         "slots_used",
     )
 
     def __init__(self, mapped: MappedFile, slots: int, entries: int) -> None:
         """``mapped`` has the length ``file_bytes(slots, entries)``; what it holds is taken over."""
-        self._mapped = mapped
-        self._view = mapped.view
+        self.path: Path = mapped.path
+        self._mapped: MappedFile | None = mapped
+        self._view: memoryview = mapped.view
         self._slots = slots
         self._entries_at = _HEADER_BYTES + slots * _SLOT_BYTES
         self.entries_max = entries
@@ -96,7 +103,7 @@ class IndexFile:
 
     @property
     def name(self) -> str:
-        return self._mapped.path.name
+        return self.path.name
 
     @property
     def header(self) -> bytes:
@@ -106,20 +113,35 @@ class IndexFile:
             self.slots_used, self.count,
         )  # fmt: skip
 
-    @property
-    def path(self) -> Path:
-        return self._mapped.path
+    def map(self, files: Files, *, writable: bool) -> None:
+        """Map the file if it is not; a map for writing serves readers, too."""
+        if self._mapped is not None and not (writable and self._view.readonly):
+            return
+        self.close()
+        size = file_bytes(self._slots, self.entries_max)
+        self._mapped = files.open_mapped(self.path, size, writable=writable)
+        self._view = self._mapped.view
 
     def sync(self) -> None:
         """Return when all entries so far are on the disk; nothing to do without new ones."""
         count = self.count
         if count != self._count_synced:
-            self._mapped.sync()
+            mapped = self._mapped
+            if mapped is not None:  # else it was removed in the meantime
+                mapped.sync()
             self._count_synced = count
 
+    @property
+    def is_spare(self) -> bool:
+        """Whether nothing needs its map: no entry was made since it was synced."""
+        return self._view.readonly or self.count == self._count_synced
+
     def close(self) -> None:
-        """Unmap the file."""
-        self._mapped.close()
+        """Unmap the file. Only if it is spare, or to be removed."""
+        if self._mapped is not None:
+            self._mapped.close()
+            self._mapped = None
+            self._view = _NOT_MAPPED
 
     @property
     def is_full(self) -> bool:

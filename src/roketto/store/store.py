@@ -329,6 +329,8 @@ class Store:
         except OSError as error:
             self._flusher.fail(error)
         self._segments.prepare_ahead(self._worker)
+        if self._index is not None:
+            self._index.prepare_ahead(self._worker)
         self.retention.step(now_ms)
         return has_more
 

@@ -472,6 +472,28 @@ MOUNT_AND_RUN = 'mount -t tmpfs -o size=1m tmpfs "$1" && exec "$2" -c "$3" "$1"'
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces are Linux's")
+def test_a_mapped_file_can_be_given_another_name(tmp_path: Path) -> None:
+    """What is written through its map is in the file of the new name; the old one is gone."""
+    files = Files()
+    mapped = files.create_mapped(tmp_path / "next", 100)
+    files.rename_mapped(mapped, tmp_path / "used")
+    mapped.view[:3] = b"abc"
+    mapped.sync()
+    assert mapped.path == tmp_path / "used"
+    assert files.names(tmp_path) == ["used"]
+    assert (tmp_path / "used").read_bytes() == b"abc" + bytes(97)
+    mapped.close()
+
+
+def test_a_mapped_file_keeps_its_name_where_it_can_get_no_other(tmp_path: Path) -> None:
+    files = Files()
+    mapped = files.create_mapped(tmp_path / "next", 100)
+    with pytest.raises(FileNotFoundError):
+        files.rename_mapped(mapped, tmp_path / "nowhere" / "used")
+    assert mapped.path == tmp_path / "next"
+    mapped.close()
+
+
 def test_a_small_disk_is_reported_as_full_and_works_again_with_room(tmp_path: Path) -> None:
     """On a real file system of 1 MiB, at every kind of write."""
     words = ["unshare", "--map-root-user", "--mount", "sh", "-c", MOUNT_AND_RUN, "sh",

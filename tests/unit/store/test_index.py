@@ -13,9 +13,11 @@ from roketto.protocol.properties import encode_properties
 from roketto.store.errors import DiskFullError
 from roketto.store.even_properties import EvenProperties
 from roketto.store.files import Files, MappedFile
-from roketto.store.index import WAITING_MAX, Index
+from roketto.store.index import MAPS_MAX, WAITING_MAX, Index
+from roketto.store.index_ahead import NEXT_NAME
 from roketto.store.indexfile import file_bytes
 from sim.files import CrashFiles
+from sim.worker import InlineWorker
 
 GOLDEN: Any = json.loads(
     (Path(__file__).parents[2] / "golden/store/index-5.5.0.json").read_text("utf-8")
@@ -30,8 +32,12 @@ def new_index(
     slots: int = SLOTS,
     entries: int = ENTRIES,
     waiting_max: int = WAITING_MAX,
+    maps_max: int = MAPS_MAX,
+    files: Files | None = None,
 ) -> Index:
-    return Index(Files(), directory, lambda: now_ms, UTC, slots, entries, waiting_max)
+    return Index(
+        files or Files(), directory, lambda: now_ms, UTC, slots, entries, waiting_max, maps_max
+    )
 
 
 def filled(directory: Path, count: int) -> Index:
@@ -498,4 +504,194 @@ def test_a_sync_that_was_taken_is_for_what_was_filed_by_then(
     assert sync() == T0 + 4000
     assert len(syncs.names) == 1
     assert index._waiting.count == 1
+    index.close()
+
+
+# --- files made ahead -----------------------------------------------------------------------------
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_files_made_ahead_have_javas_bytes_and_names(tmp_path: Path) -> None:
+    """All but the first are made ahead, and nobody can tell."""
+    index = new_index(tmp_path, slots=GOLDEN["slots"], entries=GOLDEN["entries"])
+    taken = 0
+    for put in GOLDEN["puts"]:
+        index.put(put["topic"], put.get("unique"), put.get("keys"), put["offset"], put["time"])
+        index.flush()
+        taken += NEXT_NAME in names(tmp_path)
+        index.prepare_ahead(InlineWorker())
+    contents = [(tmp_path / name).read_bytes().hex() for name in index.file_names]
+    assert contents == GOLDEN["files"]
+    assert taken >= len(contents) - 1, "no file was made ahead"
+    index.close()
+
+
+def test_the_next_file_is_made_when_half_of_the_last_is_used(tmp_path: Path) -> None:
+    """Under a name that Java leaves alone, and once; none before the first, nor an unused one."""
+    index = new_index(tmp_path)
+    worker = InlineWorker()
+    index.prepare_ahead(worker)
+    assert names(tmp_path) == []
+    for n in range(ENTRIES // 2 - 1):
+        index.prepare_ahead(worker)
+        index.put("T", f"k{n}", None, n, T0)
+        index.flush()
+    assert names(tmp_path) == index.file_names
+    for _ in range(3):
+        index.prepare_ahead(worker)
+    (first,) = index.file_names
+    assert names(tmp_path) == [first, NEXT_NAME]
+    for n in range(ENTRIES // 2 - 1, ENTRIES):
+        index.put("T", f"k{n}", None, n, T0)
+    index.flush()
+    assert names(tmp_path) == index.file_names
+    assert len(index.file_names) == 2
+    assert [query(index, f"k{n}") for n in range(ENTRIES)] == [[n] for n in range(ENTRIES)]
+    index.close()
+
+
+@pytest.mark.parametrize("is_marked", [False, True])
+def test_a_file_that_was_made_ahead_of_a_crash_is_removed(tmp_path: Path, is_marked: bool) -> None:
+    """Nothing was put into it; one that is only looked at keeps it."""
+    index = filled(tmp_path, ENTRIES - 2)
+    index.sync()
+    mark = index.mark()
+    index.prepare_ahead(InlineWorker())
+    assert NEXT_NAME in names(tmp_path)
+    again = new_index(tmp_path)
+    assert again.load(writable=False) == []
+    assert NEXT_NAME in names(tmp_path)
+    again = new_index(tmp_path)
+    if is_marked:
+        assert again.load_marked(mark, is_exact=True)
+    else:
+        assert again.load() == []
+    assert names(tmp_path) == again.file_names
+    assert query(again, "k0") == [0]
+    again.close()
+
+
+def test_a_file_made_ahead_is_safe_with_its_name_after_the_next_sync() -> None:
+    """Whatever power loss takes: the sync brings the name to the disk, and not before its file."""
+    for seed in range(20):
+        files = CrashFiles()
+        index = new_index(Path("/index"), files=files)
+        for n in range(ENTRIES):
+            index.put("T", f"k{n}", None, n, T0)
+            index.flush()
+            index.prepare_ahead(InlineWorker())
+        assert len(index.file_names) == 2
+        unsynced = files.crash(seed, keep=0.0)
+        assert unsynced.loss.names_dropped, "the name was on the disk already"
+        index.sync()
+        mark = index.mark()
+        after = files.crash(seed, keep=0.0)
+        again = new_index(Path("/index"), files=after)
+        assert again.load_marked(mark, is_exact=False)
+        assert again.file_names == index.file_names
+        assert all(query(again, f"k{n}") == [n] for n in range(ENTRIES))
+
+
+# --- maps -----------------------------------------------------------------------------------------
+
+
+class CountedFiles(Files):
+    """Knows which files of the index are mapped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maps: list[MappedFile] = []
+        self.mapped_max = 0
+
+    def _count(self, mapped: MappedFile) -> MappedFile:
+        self.maps.append(mapped)
+        self.mapped_max = max(self.mapped_max, len(self.mapped))
+        return mapped
+
+    @property
+    def mapped(self) -> list[str]:
+        return sorted(mapped.path.name for mapped in self.maps if not mapped._is_closing)
+
+    def create_mapped(self, path: Path, size: int) -> MappedFile:
+        return self._count(super().create_mapped(path, size))
+
+    def open_mapped(self, path: Path, size: int, *, writable: bool = True) -> MappedFile:
+        return self._count(super().open_mapped(path, size, writable=writable))
+
+
+def test_only_the_newest_files_stay_mapped(tmp_path: Path) -> None:
+    """Older ones are mapped for a query and let go again, whoever asks and however often."""
+    count = 12 * (ENTRIES - 1)
+    files = CountedFiles()
+    index = new_index(tmp_path, maps_max=3, files=files)
+    for n in range(count):
+        index.put("T", f"k{n}", None, n, T0 + n * 1000)
+        index.sync()
+    assert len(index.file_names) == 12
+    assert files.mapped == index.file_names[-3:]
+    for n in range(count):
+        time_ms = T0 + n * 1000
+        assert query(index, f"k{n}", time_ms - 2000, time_ms + 2000) == [n]
+    assert query(index, "k0") == [0], "a query through all files"
+    assert files.mapped_max <= 4
+    assert index.file_names[-1] in files.mapped, "the one in use was let go"
+    index.close()
+    assert files.mapped == []
+
+
+@pytest.mark.parametrize("is_writable", [False, True])
+def test_a_load_leaves_only_the_newest_files_mapped(tmp_path: Path, is_writable: bool) -> None:
+    """The older ones answer and the newest one takes entries, as if all were."""
+    filled(tmp_path, 10 * (ENTRIES - 1) + 1).close()
+    files = CountedFiles()
+    index = new_index(tmp_path, maps_max=3, files=files)
+    assert index.load(writable=is_writable) == []
+    assert len(index.file_names) == 11
+    assert files.mapped == index.file_names[-3:]
+    assert files.mapped_max <= 4
+    assert all(query(index, f"k{n}") == [n * 100] for n in range(10 * (ENTRIES - 1) + 1))
+    assert files.mapped_max <= 4
+    index.close()
+
+
+def test_a_file_with_unsynced_entries_stays_mapped(tmp_path: Path) -> None:
+    """Who lets it go would not hear that it could not be written."""
+    files = CountedFiles()
+    index = new_index(tmp_path, maps_max=2, files=files)
+    for n in range(6 * (ENTRIES - 1)):
+        index.put("T", f"k{n}", None, n, T0)
+    index.flush()
+    assert files.mapped == index.file_names
+    index.sync()
+    assert query(index, "k0") == [0]
+    assert len(files.mapped) <= 2
+    index.close()
+
+
+def test_an_older_file_that_becomes_the_newest_takes_entries(tmp_path: Path) -> None:
+    """What a crash has taken back may end in a file that was only there to be read."""
+    filled(tmp_path, 4 * (ENTRIES - 1)).close()
+    index = new_index(tmp_path, maps_max=1)
+    index.load()
+    index.truncate(2 * (ENTRIES - 1) * 100 - 100)
+    assert len(index.file_names) == 2
+    for n in range(2 * (ENTRIES - 1) - 1, 4 * (ENTRIES - 1)):
+        index.put("T", f"k{n}", None, n * 100, T0 + n * 1000)
+    assert all(query(index, f"k{n}") == [n * 100] for n in range(4 * (ENTRIES - 1)))
+    index.close()
+
+
+def test_removed_files_are_not_mapped_any_more(tmp_path: Path) -> None:
+    """Those of messages that the log has lost, and all of them."""
+    files = CountedFiles()
+    index = new_index(tmp_path, files=files)
+    for n in range(3 * (ENTRIES - 1)):
+        index.put("T", f"k{n}", None, n, T0)
+    assert index.delete_below(ENTRIES - 1) == 1
+    assert files.mapped == index.file_names
+    index.clear()
+    assert files.mapped == []
     index.close()

@@ -61,7 +61,7 @@ def put_one_by_one(file: IndexFile, key_hash: int, log_offset: int, store_time_m
 
 
 def reopened(file: IndexFile) -> IndexFile:
-    return IndexFile(file._mapped, SLOTS, ENTRIES)
+    return reopened_as(file, ENTRIES)
 
 
 def found(file: IndexFile, key_hash: int, begin_ms: int = 0, end_ms: int = 2 * T0) -> list[int]:
@@ -336,7 +336,52 @@ def test_entries_made_together_are_those_that_java_makes_one_by_one(
 
 
 def reopened_as(file: IndexFile, entries: int) -> IndexFile:
+    assert file._mapped is not None
     return IndexFile(file._mapped, SLOTS, entries)
+
+
+def test_a_file_is_mapped_again_when_it_is_needed(file: IndexFile) -> None:
+    """Without its map it knows its header, and with a new one all that it had."""
+    put(file, [7], 100, T0)
+    before = file.header
+    file.close()
+    file.close()
+    assert (file.header, file.name, file.count) == (before, "20231114221320000", 2)
+    file.map(Files(), writable=False)
+    assert file._view.readonly
+    assert found(file, 7) == [100]
+    file.map(Files(), writable=True)
+    put(file, [7], 200, T0)
+    file.map(Files(), writable=False)
+    assert not file._view.readonly, "a map for writing was given up for one for reading"
+    assert found(file, 7) == [200, 100]
+    file.close()
+
+
+def test_a_file_is_spare_while_it_has_no_unsynced_entry(file: IndexFile) -> None:
+    """Or if nobody can write to it."""
+    assert not file.is_spare
+    file.sync()
+    assert file.is_spare
+    put(file, [7], 100, T0)
+    assert not file.is_spare
+    file.sync()
+    assert file.is_spare
+    file.close()
+    file.map(Files(), writable=False)
+    put_again = IndexFile(Files().open_mapped(file.path, file_bytes(SLOTS, ENTRIES),
+                                              writable=False), SLOTS, ENTRIES)  # fmt: skip
+    assert put_again.is_spare
+    put_again.close()
+    file.close()
+
+
+def test_a_file_that_was_removed_needs_no_sync(file: IndexFile) -> None:
+    """The worker may be about to sync what the owner has just removed."""
+    put(file, [7], 100, T0)
+    file.close()
+    file.sync()
+    assert file.count == 2
 
 
 def test_a_file_is_put_back_in_several_steps(

@@ -904,3 +904,57 @@ def test_a_range_is_read_as_a_whole(rig: Rig) -> None:
     result = rig.store.get_range("T", 0, 5, 50, 1 << 20)
     assert (result.count, result.next_offset) == (45, 50)
     assert rig.store.get_range("Other", 0, 0, 1, 1).status is GetStatus.NO_MATCHED_LOGIC_QUEUE
+
+
+def test_the_worker_makes_the_next_file_of_the_index(tmp_path: Path) -> None:
+    """The owner only the very first one; a stop removes one that was made and not used."""
+    makers: dict[str, str] = {}
+
+    class WatchedFiles(Files):
+        def create_mapped(self, path: Path, size: int) -> MappedFile:
+            if path.parent.name == "index":
+                makers[path.name] = threading.current_thread().name
+            return super().create_mapped(path, size)
+
+    rig = Rig(tmp_path / "store", dataclasses.replace(SETTINGS, index_entries=20))
+    rig.store = rig.make(WatchedFiles())
+    rig.store.open(1)
+    places = []
+    for number in range(5 * 20):
+        places.append(rig.store.append(message(number)).log_offset)
+        if not number % 4:
+            tick_through(rig.store)
+    index = rig.root / "index"
+    used = sorted(path.name for path in index.iterdir() if path.name != "next")
+    assert len(used) > 8
+    own = threading.current_thread().name
+    assert set(makers) == {used[0], "next"}, "the owner has made another one than the first"
+    assert makers[used[0]] == own != makers["next"]
+    for number, place in enumerate(places):
+        assert rig.store.query("T", f"U{number}", 32, 0, 1 << 60) == [place]
+    while "next" not in {path.name for path in index.iterdir()}:
+        rig.store.append(message())
+        tick_through(rig.store)
+    rig.store.close()
+    assert "next" not in {path.name for path in index.iterdir()}
+
+
+def test_a_store_opens_after_a_crash_with_a_file_of_the_index_made_ahead(tmp_path: Path) -> None:
+    """It is removed, and all keys are found; what was never used is no damage."""
+    rig = Rig(tmp_path / "store", dataclasses.replace(SETTINGS, index_entries=20))
+    rig.store.open(1)
+    places = [rig.store.append(message(number)).log_offset for number in range(26)]
+    rig.store.request_flush()
+    rig.wait()
+    tick_through(rig.store)
+    shutil.copytree(rig.root, tmp_path / "killed")
+    rig.store.close()
+    found = {path.name for path in (tmp_path / "killed" / "index").iterdir()}
+    assert "next" in found
+    killed = Rig(tmp_path / "killed", rig.settings)
+    killed.store.open(2)
+    after = {path.name for path in (tmp_path / "killed" / "index").iterdir()}
+    assert after == found - {"next"}
+    for number, place in enumerate(places):
+        assert killed.store.query("T", f"U{number}", 32, 0, 1 << 60) == [place]
+    killed.store.close()
