@@ -5,38 +5,25 @@ nothing is built where the sources are. It needs mypy, which ``./dev setup`` ins
 compiler.
 """
 
-import os
-import shutil
 import subprocess
 import sys
-import sysconfig
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-import roketto
 from report import Report, medians
+from roketto.compiled import HOT_MODULES
 from store_append import READ_NAMES
 from store_load import KINDS, QUEUES_PER_TOPIC, Kind, append_rate, prepare, read_rate
 from store_process import StoreProcess, open_store, store_file
 from store_sizes import QUICK, Sizes, scratch
 
-PROTOCOL: Final = (
-    "batch", "crc", "hosts", "ids", "javahash", "properties", "record", "record_layout", "tags",
-    "utf8",
-)  # fmt: skip
-STORE: Final = (
-    "batch_records", "commitlog", "consumequeue", "dispatch", "index", "indexfile", "keyhashes",
-    "put_status", "queues", "reading", "record_check", "segment", "segments", "store", "waiting",
-)  # fmt: skip
-MODULES: Final = tuple(
-    f"roketto/{package}/{name}.py"
-    for package, names in (("protocol", PROTOCOL), ("store", STORE))
-    for name in names
+_ROOT: Final = Path(__file__).resolve().parents[1]
+_COMPILE: Final = (
+    "import sys, pathlib, hatch_build; hatch_build.compile_into(pathlib.Path(sys.argv[1]))"
 )
-
-_COMPILE_TIMEOUT_S: Final = 600
+"""As a wheel is built: hatch_build.py knows the modules, and how they are compiled."""
+_COMPILE_TIMEOUT_S: Final = 960
 
 
 class CompilerMissingError(Exception):
@@ -47,35 +34,22 @@ def measure_mypyc(*, quick: bool) -> dict[str, object]:
     """Compile, and let both builds take turns."""
     report = Report()
     sizes = QUICK if quick else Sizes()
-    report.begin("mypyc", f"{len(MODULES)} modules compiled with mypyc, against plain Python")
+    report.begin("mypyc", f"{len(HOT_MODULES)} modules compiled with mypyc, against plain Python")
     with scratch() as folder:
-        compile_package(folder, MODULES)
+        compile_package(folder)
         _compare(report, sizes, folder)
-    return {"modules": list(MODULES), "figures": report.result}
+    return {"modules": list(HOT_MODULES), "figures": report.result}
 
 
-def compile_package(folder: Path, modules: Sequence[str]) -> None:
-    """Copy the package into ``folder`` and compile these modules of it in place."""
-    mypyc = Path(sys.executable).with_name("mypyc")
-    if not mypyc.exists():
-        raise CompilerMissingError(f"there is no {mypyc}: run ./dev setup")
-    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
-    if shutil.which(compiler) is None:
-        raise CompilerMissingError(f"there is no C compiler {compiler}: install gcc, or set CC")
-    source = Path(roketto.__file__).parent
-    shutil.copytree(
-        source, folder / "roketto", ignore=shutil.ignore_patterns("__pycache__", "*.so")
-    )
-    (folder / "mypy.ini").write_text(
-        "[mypy]\nstrict = True\n[mypy-lz4.*]\nignore_missing_imports = True\n"
-    )
+def compile_package(folder: Path) -> None:
+    """Copy the package into ``folder`` and compile its hot modules there."""
     done = subprocess.run(
-        [mypyc, *modules],
-        cwd=folder, capture_output=True, text=True, timeout=_COMPILE_TIMEOUT_S, check=False,
+        [sys.executable, "-c", _COMPILE, folder],
+        cwd=_ROOT, capture_output=True, text=True, timeout=_COMPILE_TIMEOUT_S, check=False,
     )  # fmt: skip
     if done.returncode:
-        said = [line for line in (done.stdout + done.stderr).splitlines() if "error" in line]
-        raise CompilerMissingError("\n".join(["mypyc refuses:", *said[:20]]))
+        said = done.stderr.strip().splitlines()
+        raise CompilerMissingError("\n".join(["the modules are not compiled:", *said[-20:]]))
 
 
 def _compare(report: Report, sizes: Sizes, packages: Path) -> None:
@@ -111,6 +85,7 @@ def _one_round(
     ):
         loaded = Path(process.call(store_file))
         assert loaded.is_relative_to(packages) == compiled, f"the store is that of {loaded}"
+        assert (loaded.suffix != ".py") == compiled, f"{loaded} is not what is to be measured"
         process.call(open_store)
         process.call(prepare, kind, QUEUES_PER_TOPIC, sizes.messages)
         rate = process.call(append_rate, kind, sizes.round_s)

@@ -6,6 +6,7 @@ from tempfile import gettempdir
 from typing import Final
 
 from report import Report
+from roketto.compiled import is_compiled
 from store_append import measure_append
 from store_flush import measure_flush
 from store_queues import measure_queues
@@ -29,7 +30,9 @@ def measure_store(*, quick: bool, sections: Sequence[str] = ()) -> dict[str, obj
     report = Report()
     sizes = QUICK if quick else Sizes()
     disk = file_system(Path(gettempdir()).resolve())
+    compiled = is_compiled()
     print(f"\nstore, in {gettempdir()} ({disk or 'file system unknown'}); TMPDIR says where")
+    print(f"compiled: {compiled}", flush=True)
     for name in sections or SECTIONS:
         SECTIONS[name](report, sizes)
-    return {"file_system": disk, "figures": report.result}
+    return {"file_system": disk, "compiled": compiled, "figures": report.result}

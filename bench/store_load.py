@@ -22,7 +22,7 @@ from store_process import Host
 
 PULL: Final = 32
 QUEUES_PER_TOPIC: Final = 8
-_CHUNK: Final = 64
+CHUNK: Final = 64
 """Messages between two looks at the clock."""
 _HOST: Final = encode_host("127.0.0.1", 10911)
 
@@ -89,7 +89,7 @@ def make_records(kind: Kind, queues: int, messages: int) -> list[Record]:
     return records
 
 
-def _received(record: Record) -> Record:
+def received(record: Record) -> Record:
     """The same message, in memory that was just written."""
     return Record(
         record.topic, bytes(bytearray(record.body)), bytes(bytearray(record.properties_raw)),
@@ -103,7 +103,7 @@ class Load:
     def __init__(self, kind: Kind, queues: int, messages: int) -> None:
         self._is_batch = kind.batch > 1
         records = make_records(kind, queues, messages)
-        step = _CHUNK // kind.batch
+        step = CHUNK // kind.batch
         chunks = [records[at : at + step] for at in range(0, len(records), step)]
         self._chunks = cycle([(chunk, len(chunk) * kind.batch) for chunk in chunks])
         # A broker has no such heap of messages, and must not be charged for walking over it.
@@ -119,7 +119,7 @@ class Load:
     def receive(self) -> tuple[list[Record], int]:
         """The next few messages as if they had just come; and how many."""
         chunk, messages = next(self._chunks)
-        return [_received(record) for record in chunk], messages
+        return [received(record) for record in chunk], messages
 
     def append(self, host: Host, records: list[Record]) -> None:
         append = host.store.append_batch if self._is_batch else host.store.append
@@ -175,7 +175,7 @@ def append_bytes(host: Host, kind: Kind, log_bytes: int) -> float:
     started_s = time.perf_counter()
     topic, queue_id = queue_name(0)
     while _log_end(host, topic, queue_id) < log_bytes:
-        append_messages(host, kind, 100 * _CHUNK)
+        append_messages(host, kind, 100 * CHUNK)
     return time.perf_counter() - started_s
 
 

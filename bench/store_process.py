@@ -54,6 +54,13 @@ class Memory(NamedTuple):
     files_mb: float
 
 
+class OpenFiles(NamedTuple):
+    """How many descriptors and maps a process has, those of the interpreter included."""
+
+    descriptors: int
+    maps: int
+
+
 class Host:
     """What the functions that run in the process of the store get as their first argument."""
 
@@ -129,6 +136,16 @@ def memory(host: Host) -> Memory | None:
     sizes = {line.split(":")[0]: line.split()[1] for line in lines if line.startswith("Rss")}
     files_kb = int(sizes["RssFile"]) + int(sizes["RssShmem"])
     return Memory(int(sizes["RssAnon"]) / 1024, files_kb / 1024)
+
+
+def open_files(host: Host) -> OpenFiles | None:
+    """What this process has open and mapped now; None where the system does not say."""
+    try:
+        descriptors = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count is all
+        maps = Path("/proc/self/maps").read_text().count("\n")
+    except FileNotFoundError:
+        return None
+    return OpenFiles(descriptors, maps)
 
 
 def _disk_bytes() -> int:

@@ -15,10 +15,12 @@ from typing import NamedTuple
 from report import Report, medians
 from roketto.protocol.record import Record
 from store_load import (
+    LARGE,
     PULL,
     QUEUES_PER_TOPIC,
     SMALL,
     SMALL_BATCHES,
+    Kind,
     append_messages,
     append_rate,
     make_records,
@@ -28,7 +30,7 @@ from store_load import (
     read_rate,
     turn_longest_ms,
 )
-from store_process import Host, StoreProcess, memory, open_store
+from store_process import Host, StoreProcess, memory, open_files, open_store
 from store_sizes import Sizes, missing_room, modified_ns, scratch
 
 _RATIO_LEAST = 0.9
@@ -37,7 +39,8 @@ _SETTLE_TIMEOUT_S = 300.0
 _BYTES_PER_QUEUE = 64 * 1024
 """What a queue takes on the disk, generously: a few blocks, and 32 messages in the log."""
 
-_APPENDS = (SMALL, SMALL_BATCHES)
+_APPENDS = {SMALL: 2, SMALL_BATCHES: 2, LARGE: 1}
+"""How many rounds each has; a round of 1 KiB takes the most of the disk."""
 _READ = f"read 128 B in pulls of {PULL}"
 _FOLLOW = f"append 128 B in batches of {PULL} and read each at once"
 
@@ -52,7 +55,7 @@ class Growth(NamedTuple):
 def measure_queues(report: Report, sizes: Sizes) -> None:
     report.begin("queues", "many queues, all of them written to in turn, against 8")
     with scratch() as folder:
-        room_bytes = sum(sizes.queues) * _BYTES_PER_QUEUE + 8 * sizes.settings.segment_bytes
+        room_bytes = sum(sizes.queues) * _BYTES_PER_QUEUE + 14 * sizes.settings.segment_bytes
         if lacking := missing_room(folder, room_bytes):
             report.lack("many queues", lacking)
             return
@@ -102,19 +105,8 @@ def _fill(process: StoreProcess, queues: int, sizes: Sizes) -> None:
 def _compare(
     report: Report, sizes: Sizes, queues: int, few: StoreProcess, many: StoreProcess
 ) -> None:
-    for kind in _APPENDS:
-        name = kind.name
-        rates: dict[StoreProcess, list[float]] = {few: [], many: []}
-        turns_ms = {few: 0.0, many: 0.0}
-        seconds = sizes.queues_s + queues * sizes.queue_s
-        for process in (few, many, many, few):
-            rates[process].append(process.call(append_rate, kind, seconds))
-            turns_ms[process] = max(turns_ms[process], process.call(turn_longest_ms))
-        base, rate = statistics.mean(rates[few]), statistics.mean(rates[many])
-        base_turn_ms, turn_ms = turns_ms[few], turns_ms[many]
-        _report_ratio(report, queues, name, base, rate)
-        note = f"8 queues: {base_turn_ms:,.1f} ms"
-        report.add(f"{queues:,} queues: {name}, the longest tick", turn_ms, "ms", note=note)
+    for kind, rounds in _APPENDS.items():
+        _compare_appends(report, kind, rounds, sizes, queues, few, many)
     measured = [
         ((name, process), partial(process.call, work, seconds))
         for name, work, seconds in (
@@ -126,6 +118,41 @@ def _compare(
     found = medians(sizes.rounds, measured)
     for name in (_READ, _FOLLOW):
         _report_ratio(report, queues, name, found[name, few], found[name, many])
+    _report_open_files(report, queues, few, many)
+
+
+def _compare_appends(
+    report: Report,
+    kind: Kind,
+    rounds: int,
+    sizes: Sizes,
+    queues: int,
+    few: StoreProcess,
+    many: StoreProcess,
+) -> None:
+    name = kind.name
+    rates: dict[StoreProcess, list[float]] = {few: [], many: []}
+    turns_ms = {few: 0.0, many: 0.0}
+    seconds = sizes.queues_s + queues * sizes.queue_s
+    for pair in ((few, many), (many, few))[:rounds]:
+        for process in pair:
+            rates[process].append(process.call(append_rate, kind, seconds))
+            turns_ms[process] = max(turns_ms[process], process.call(turn_longest_ms))
+    base, rate = statistics.mean(rates[few]), statistics.mean(rates[many])
+    _report_ratio(report, queues, name, base, rate)
+    note = f"8 queues: {turns_ms[few]:,.1f} ms"
+    report.add(f"{queues:,} queues: {name}, the longest tick", turns_ms[many], "ms", note=note)
+
+
+def _report_open_files(report: Report, queues: int, few: StoreProcess, many: StoreProcess) -> None:
+    """What is open once all of that has been done; it must not depend on the queues."""
+    base, found = few.call(open_files), many.call(open_files)
+    for name in ("descriptors", "maps"):
+        if base is None or found is None:
+            report.lack(f"{queues:,} queues: {name}", "the system does not say how many there are")
+            continue
+        note = f"8 queues: {getattr(base, name)}"
+        report.add(f"{queues:,} queues: {name}", getattr(found, name), "open", note=note)
 
 
 def _report_ratio(report: Report, queues: int, name: str, base: float, rate: float) -> None:

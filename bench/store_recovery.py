@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from report import Report, medians
 from store_load import (
+    LARGE,
     LARGE_BATCHES,
     PULL,
     QUEUES_PER_TOPIC,
@@ -39,7 +40,7 @@ _FOREVER_S = 3600.0
 _DISTANCE_WAITED = 0.9
 _POLL_S = 0.002
 _COPIED_SEGMENTS = 4
-_KINDS = (SMALL, SMALL_BATCHES)
+_KINDS = (SMALL, SMALL_BATCHES, LARGE)
 _TAIL = f"read 128 B in pulls of {PULL}, the newest"
 
 

@@ -30,8 +30,11 @@ class Sizes:
     read_s: float = 1.0
     messages: int = 100_000
     """Different ones, made beforehand."""
-    step_messages: int = 2_048
-    step_rounds: int = 60
+    step_messages: int = 4_096
+    step_passes: int = 16
+    """So often are they appended: a new index has 5,000 pages of slots, and with a few thousand
+    messages the first touch of these would be most of what is measured."""
+    step_rounds: int = 3
     queues: tuple[int, ...] = (10_000, 50_000)
     queues_s: float = 11.0
     queue_s: float = 0.0002
@@ -60,7 +63,8 @@ QUICK = Sizes(
     round_s=0.1,
     read_s=0.05,
     messages=2_000,
-    step_messages=2_000,
+    step_messages=512,
+    step_passes=2,
     step_rounds=1,
     queues=(16, 32),
     queues_s=0.25,
