@@ -17,6 +17,8 @@ from roketto.remoting.loop import loop_factory
 REPORTING: Final = ("tests/fault/", "tests/fuzz/", "tests/issues/")
 """Where tests print what they have done: nobody would believe them if they only passed."""
 
+REPORT_CHARS_MAX: Final = 600
+
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("PYTHONASYNCIODEBUG", "1")
@@ -48,7 +50,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if said:
         terminalreporter.section("what fault tests report")
     for nodeid, text in sorted(said.items()):
-        terminalreporter.write_line(f"{nodeid.removeprefix('tests/')}: {text}")
+        terminalreporter.write_line(f"{nodeid.removeprefix('tests/')}: {text[:REPORT_CHARS_MAX]}")
 
 
 def _open_files() -> dict[str, str]:

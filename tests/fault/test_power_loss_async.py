@@ -13,9 +13,9 @@ import pytest
 from checker import QueueRead
 from evidence import Place
 from fault.test_power_loss import QUEUES, SETTINGS, Life
+from roketto.store.catchup import Scan
 from roketto.store.flush import PAGE_BYTES, Flusher, FlushSettings
-from roketto.store.recovery import Recovery, _Scan
-from roketto.store.segment import Segment
+from roketto.store.recovery import Recovery
 from roketto.store.segments import Segments
 from roketto.store.store import Store
 from sim.files import CrashFiles
@@ -160,7 +160,8 @@ def test_passing_over_what_is_torn_is_noticed(
 ) -> None:
     """A recovery that goes on behind a torn record leaves a hole, in a queue or between queues."""
 
-    def pass_over(recovery: Recovery, scan: _Scan, segment: Segment) -> bool:
+    def pass_over(recovery: Recovery, scan: Scan) -> bool:
+        segment = recovery._segments.find(scan.at)
         for log_offset in range(scan.at + 1, segment.end):
             if recovery._is_sound(segment, log_offset):
                 scan.at = log_offset

@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from roketto.broker.clients import Clients
@@ -26,6 +25,7 @@ from roketto.broker.longpoll import LongPolls
 from roketto.broker.minutes import Minutes
 from roketto.broker.offsets import Offsets
 from roketto.broker.put import put_as_is
+from roketto.broker.recovery_progress import RecoveryProgress
 from roketto.broker.registration import Registration
 from roketto.broker.sending import Sending
 from roketto.broker.settings import busy_after_s, server_settings, store_settings
@@ -59,28 +59,6 @@ _VIP_DISTANCE: Final = 2
 _BEATS_PER_SCAN: Final = 10
 """Clients that have gone silent are looked for every ten seconds, as Java does."""
 _BEATS_PER_MINUTE: Final = 60
-_PROGRESS_S: Final = 3.0
-"""How often a recovery says how far it is; one that is done before says nothing."""
-_MIB: Final = 1 << 20
-
-
-class RecoveryProgress:
-    """Tells the log of the broker, every few seconds, how far the recovery of its store is."""
-
-    def __init__(self, root: Path, clock_s: Callable[[], float] = monotonic_s) -> None:
-        self._root = root
-        self._clock_s = clock_s
-        self._due_s = clock_s() + _PROGRESS_S
-
-    def __call__(self, done_bytes: int, total_bytes: int) -> None:
-        now_s = self._clock_s()
-        if now_s < self._due_s:
-            return
-        self._due_s = now_s + _PROGRESS_S
-        log.info(
-            "recovering the store %s: %d %% of the log, %d of %d MiB, have been read",
-            self._root, done_bytes * 100 // total_bytes, done_bytes // _MIB, total_bytes // _MIB,
-        )  # fmt: skip
 
 
 class Broker:

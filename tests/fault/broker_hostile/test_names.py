@@ -65,7 +65,9 @@ NAMELESS: Final = {
 }  # fmt: skip
 
 _NAME_FIELD: Final = re.compile(r"(topic|group)(_?name)?$|^origin_topic$|^topic_list$")
-_ORDINARY: Final = {"perm": "6", "topicFilterType": "SINGLE_TAG", "maxMsgNums": "1"}
+_ORDINARY: Final = {
+    "perm": "6", "topicFilterType": "SINGLE_TAG", "maxMsgNums": "1", "commitOrRollback": "8",
+}  # fmt: skip
 
 
 def _subscription(name: str) -> SubscriptionData:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from roketto.broker import app
-from roketto.broker.app import Broker, RecoveryProgress
+from roketto.broker import recovery_progress
+from roketto.broker.app import Broker
 from roketto.broker.config import BrokerConfig
+from roketto.broker.recovery_progress import RecoveryProgress
 from roketto.protocol.record import Record
 from roketto.store import catchup
 from roketto.store.store import Store, StoreSettings
@@ -43,7 +44,7 @@ def config(tmp_path: Path) -> BrokerConfig:
 async def percentages(config: BrokerConfig, caplog: pytest.LogCaptureFixture) -> list[int]:
     """Start the broker and stop it; what it said of its recovery."""
     broker = Broker(config)
-    with caplog.at_level(logging.INFO, "roketto.broker.app"):
+    with caplog.at_level(logging.INFO, "roketto.broker.recovery_progress"):
         await broker.start()
     queue = broker.context.store.queue("T", 0)
     assert queue is not None
@@ -61,7 +62,7 @@ async def test_a_long_recovery_tells_how_far_it_is(
     """Each step of it, if it takes as long as that."""
     monkeypatch.setattr(catchup, "_PROGRESS_BYTES", 1)
     monkeypatch.setattr(catchup, "_PROGRESS_RECORDS", 100)
-    monkeypatch.setattr(app, "_PROGRESS_S", 0.0)
+    monkeypatch.setattr(recovery_progress, "_PROGRESS_S", 0.0)
     told = await percentages(config, caplog)
     assert len(told) >= MESSAGES // 100
     assert told == sorted(told)
@@ -74,7 +75,7 @@ async def test_a_quick_recovery_says_nothing_on_its_way(
     """It is over before the first word would be due."""
     monkeypatch.setattr(catchup, "_PROGRESS_BYTES", 1)
     monkeypatch.setattr(catchup, "_PROGRESS_RECORDS", 1)
-    monkeypatch.setattr(app, "_PROGRESS_S", 600.0)
+    monkeypatch.setattr(recovery_progress, "_PROGRESS_S", 600.0)
     assert await percentages(config, caplog) == []
 
 
@@ -84,7 +85,7 @@ def test_progress_is_told_every_few_seconds_by_the_clock(
     """However often the store reports."""
     now_s = 1000.0
     progress = RecoveryProgress(Path("/store"), lambda: now_s)
-    with caplog.at_level(logging.INFO, "roketto.broker.app"):
+    with caplog.at_level(logging.INFO, "roketto.broker.recovery_progress"):
         for step in range(100):
             now_s = 1000.0 + step / 10
             progress(step << 20, 200 << 20)
