@@ -72,7 +72,7 @@ class Server:
         self._asked_s = now_s
         try:
             return self._call(request)
-        except ConnectionEndedError:
+        except (ConnectionEndedError, ConnectionResetError, BrokenPipeError):
             # Brokers close the connection of a consumer that sent no heartbeat for two minutes.
             self._connect()
             return self._call(request)
