@@ -22,7 +22,7 @@ def test_a_transaction_is_committed_once(
     rig.transactions.start()
     request = prepare(rig)
     if not is_op_written:
-        monkeypatch.setattr(rig.transactions, "write_decided", lambda: 0)
+        monkeypatch.setattr(rig.transactions, "write_decided", lambda: None)
     for _ in range(2):
         end(rig, request)
     rig.kill()

@@ -34,7 +34,7 @@ from roketto.protocol.properties import encode_properties
 from roketto.protocol.property_names import TAGS, UNIQ_KEY
 from roketto.protocol.record import Record
 from roketto.store.errors import StoreError
-from roketto.store.put_status import PutRefusedError
+from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.store import PutResult, Store
 
 __all__ = ["Transactions"]
@@ -42,6 +42,8 @@ __all__ = ["Transactions"]
 log = logging.getLogger(__name__)
 
 GROUP: Final = "CID_RMQ_SYS_TRANS"
+OPEN_MAX: Final = 1_000_000
+"""Transactions that may be open, of some 250 bytes each; no more half messages are taken then."""
 TURN_MAX: Final = 64
 """Half messages that are asked about before others get their turn."""
 
@@ -122,6 +124,12 @@ class Transactions:
 
     def prepare(self, record: Record) -> PutResult:
         """Store a message that waits for the end of its transaction."""
+        if len(self._open) >= OPEN_MAX:
+            raise PutRefusedError(
+                PutStatus.SERVICE_NOT_AVAILABLE,
+                f"{len(self._open)} transactions are open, the bound; let producers of their groups"
+                " come and decide them, or lower transactionCheckMax so that they are given up",
+            )
         make_half(record)
         where = self._put(record)
         record.queue_offset = where.queue_offset
@@ -143,9 +151,9 @@ class Transactions:
         return None if found is None else found.log_offset
 
     def decide(self, first: int, offset: int, end: int = 0) -> None:
-        """A transaction is decided, by what it has to say of its link ``offset``.
+        """A transaction has ended, by what was said of its link ``offset``.
 
-        If it was committed its message is stored, up to ``end``.
+        Its message is stored, if there is one to store, up to ``end``.
         """
         found = self._open.pop(first)
         self._decided += sorted({first, offset, found.offset})
@@ -156,11 +164,18 @@ class Transactions:
             self._is_due = True
             self._soon(self.write_decided)
 
-    def write_decided(self) -> int:
-        """Bring to the op topic what was decided; where the last of it ends in the log.
+    def roll_back(self, first: int, offset: int) -> int:
+        """Store that a transaction ends with nothing; where that record ends in the log.
 
-        What the store does not take stays, for the next time.
+        PutRefusedError if the store does not take it: the transaction is open then.
         """
+        offsets = sorted({first, offset, self._open[first].offset})
+        self._write_op("".join(f"{at}," for at in offsets), offsets[-1])
+        del self._open[first]
+        return self._end
+
+    def write_decided(self) -> None:
+        """Bring to the op topic what was decided; what the store does not take stays for later."""
         self._is_due = False
         while self._decided:
             count = len(self._decided)
@@ -169,16 +184,19 @@ class Transactions:
             ):
                 count //= 2
             try:
-                where = self._put(self._make_op(text))
+                self._write_op(text, max(self._decided[:count]))
             except PutRefusedError as refused:
                 self._note_refusal(refused)
                 break
-            self._ops.append((where.queue_offset, max(self._decided[:count])))
-            self._op_end = where.queue_offset + 1
-            self._end = where.end
             del self._decided[:count]
-            self._refused = ""
-        return self._end
+
+    def _write_op(self, text: str, last: int) -> None:
+        """Store a message of the op topic; ``last`` is the last half message that it speaks of."""
+        where = self._put(self._make_op(text))
+        self._ops.append((where.queue_offset, last))
+        self._op_end = where.queue_offset + 1
+        self._end = where.end
+        self._refused = ""
 
     def _make_op(self, text: str) -> Record:
         sending = self._sending

@@ -236,9 +236,8 @@ def lock_for_all() -> None:
 def forget_ends() -> None:
     """What was decided is forgotten with the process."""
 
-    def write_nothing(transactions: Transactions) -> int:
+    def write_nothing(transactions: Transactions) -> None:
         transactions._decided.clear()
-        return 0
 
     put(Transactions, "write_decided", write_nothing)
     put(app_transactions, "find_committed", lambda *args: [])

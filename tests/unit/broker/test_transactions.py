@@ -201,6 +201,34 @@ def test_a_store_that_takes_nothing_is_asked_again(
     assert len(check(rig)) == 1
 
 
+def test_a_rollback_that_cannot_be_recorded_is_refused(
+    rig: SendRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is told that it was rolled back; it is open, and can be later."""
+    request = prepare(rig)
+    with monkeypatch.context() as patch:
+        patch.setattr(rig.transactions, "_put", refuse)
+        with pytest.raises(PutRefusedError, match="no room"):
+            end(rig, request, commitOrRollback=ROLLBACK)
+    assert len(rig.transactions) == 1
+    end(rig, request, commitOrRollback=ROLLBACK)
+    assert bytes(rig.record(HALF_OP_TOPIC, 0).body) == b"0,"
+
+
+def test_no_more_transactions_are_open_than_there_is_room_for(
+    rig: SendRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half messages are refused then, until one is decided."""
+    monkeypatch.setattr(transactions, "OPEN_MAX", 2)
+    request = prepare(rig)
+    prepare(rig)
+    with pytest.raises(PutRefusedError, match="2 transactions are open, the bound"):
+        prepare(rig)
+    end(rig, request)
+    prepare(rig)
+    assert len(rig.transactions) == 2
+
+
 # --- kills ----------------------------------------------------------------------------------------
 
 
@@ -245,7 +273,7 @@ def test_a_kill_between_a_commit_and_its_op_does_not_commit_twice(
     request = prepare(rig, b"hello", **properties)
     rig.pass_ms(30_000)
     check(rig)
-    monkeypatch.setattr(rig.transactions, "write_decided", lambda: 0)
+    monkeypatch.setattr(rig.transactions, "write_decided", lambda: None)
     end(rig, request)
     assert rig.records(HALF_OP_TOPIC, 0) == []
     stored = len(list(rig.store.log.records(0)))

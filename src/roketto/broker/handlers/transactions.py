@@ -57,8 +57,7 @@ def end_transaction(context: Context, connection: Connection, request: Command) 
         end = _commit(context, context.store.record_at(link_at))
         context.transactions.decide(first, header.half_queue_offset, end)
     else:
-        context.transactions.decide(first, header.half_queue_offset)
-        end = context.transactions.write_decided()
+        end = context.transactions.roll_back(first, header.half_queue_offset)
     if request.is_one_way:
         return None
     answer = request.answer(ResponseCode.SUCCESS)
