@@ -106,11 +106,11 @@ class Host:
 
 def open_store(host: Host) -> Opened:
     """Open the store and say how that went."""
-    before = _disk_bytes()
+    before = disk_bytes(host)
     started_s = time.perf_counter()
     recovered = host.store.open(os.getpid())
     taken_s = time.perf_counter() - started_s
-    from_disk = -1 if before < 0 else _disk_bytes() - before
+    from_disk = -1 if before < 0 else disk_bytes(host) - before
     log_bytes = recovered.end - recovered.read_from
     return Opened(taken_s, recovered.records, log_bytes, recovered.cut_bytes, from_disk)
 
@@ -148,7 +148,8 @@ def open_files(host: Host) -> OpenFiles | None:
     return OpenFiles(descriptors, maps)
 
 
-def _disk_bytes() -> int:
+def disk_bytes(host: Host) -> int:
+    """What this process has read from the disk, not from the system's cache; -1 if nobody knows."""
     try:
         lines = Path("/proc/self/io").read_text().splitlines()
     except OSError:
