@@ -22,8 +22,8 @@ from roketto.protocol.record import Record
 from roketto.protocol.sysflags import TRANSACTION_COMMIT, TRANSACTION_NONE, with_transaction_type
 
 __all__ = [
-    "HALF_QUEUE_ID", "as_asked", "as_committed", "as_given_up", "asked_times", "first_link",
-    "immunity_ms", "is_marked", "make_half", "renew",
+    "HALF_QUEUE_ID", "as_asked", "as_committed", "as_given_up", "as_resumed", "asked_times",
+    "first_link", "immunity_ms", "is_marked", "make_half", "renew",
 ]  # fmt: skip
 
 HALF_QUEUE_ID: Final = 0
@@ -83,6 +83,21 @@ def as_given_up(half: Record) -> Record:
     given_up = _copy(half, TRANSACTION_GIVEN_UP_TOPIC, 0)
     given_up.reconsume_times = half.reconsume_times
     return given_up
+
+
+def as_resumed(given_up: Record) -> Record | None:
+    """A message that was given up, as its producer sent it at first; None as above."""
+    where = _real_queue(given_up)
+    if where is None:
+        return None
+    sent = _copy(given_up, *where)
+    sent.reconsume_times = given_up.reconsume_times
+    for name in (
+        names.REAL_TOPIC, names.REAL_QUEUE_ID, names.TRANSACTION_CHECK_TIMES,
+        names.TRANSACTION_PREPARED_QUEUE_OFFSET,
+    ):  # fmt: skip
+        sent.remove_property(name)
+    return sent
 
 
 def as_asked(half: Record) -> Record | None:

@@ -6,6 +6,7 @@ from roketto.broker.half_messages import (
     as_asked,
     as_committed,
     as_given_up,
+    as_resumed,
     asked_times,
     first_link,
     immunity_ms,
@@ -117,3 +118,15 @@ def test_the_mark_of_a_transaction_is_a_property(text: str, expected: bool) -> N
 
 def test_a_message_without_the_mark_is_in_no_transaction() -> None:
     assert not is_marked(Record("T", b"x"))
+
+
+def test_a_message_that_was_given_up_begins_as_it_was_sent() -> None:
+    """Nobody was asked about it, and it is no link of the transaction that it was."""
+    given_up = as_given_up(renewed_once())
+    resumed = as_resumed(given_up)
+    assert resumed is not None
+    assert (resumed.topic, resumed.queue_id, resumed.reconsume_times) == ("T", 3, 0)
+    assert (bytes(resumed.body), resumed.flag, resumed.born_time_ms) == (b"body", 7, 1_000)
+    assert resumed.properties == {**SENT, "__transactionId__": "U1"}
+    given_up.remove_property("REAL_QID")
+    assert as_resumed(given_up) is None

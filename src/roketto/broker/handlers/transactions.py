@@ -1,4 +1,4 @@
-"""The end of a transaction, as its producer says it (37), and the question about one (39)."""
+"""Transactions: their ends, as producers say them (37), questions (39), second chances (323)."""
 
 import logging
 from collections.abc import Mapping
@@ -7,7 +7,13 @@ from typing import Final
 
 from roketto.broker.clients import Clients
 from roketto.broker.context import Context, Handler
-from roketto.broker.half_messages import as_asked, as_committed, first_link, immunity_ms
+from roketto.broker.half_messages import (
+    as_asked,
+    as_committed,
+    as_resumed,
+    first_link,
+    immunity_ms,
+)
 from roketto.broker.put import put
 from roketto.protocol import property_names as names
 from roketto.protocol.codes import RequestCode, ResponseCode
@@ -17,8 +23,9 @@ from roketto.protocol.headers.base import decode_header, encode_header
 from roketto.protocol.headers.transactions import (
     CheckTransactionStateRequest,
     EndTransactionRequest,
+    ResumeCheckHalfMessageRequest,
 )
-from roketto.protocol.names import HALF_TOPIC
+from roketto.protocol.names import HALF_TOPIC, TRANSACTION_GIVEN_UP_TOPIC
 from roketto.protocol.record import Record, encode_record
 from roketto.protocol.sysflags import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK, TRANSACTION_TYPE
 from roketto.remoting.connection import Connection, Reply
@@ -170,4 +177,59 @@ def ask_producer(clients: Clients, broker_name: str, half: Record) -> bool:
     )
 
 
-ROUTES: Final[Mapping[RequestCode, Handler]] = {RequestCode.END_TRANSACTION: end_transaction}
+def resume_check(context: Context, connection: Connection, request: Command) -> Reply:
+    """323: ask again about a message that was given up, as if nobody had been asked before.
+
+    Java takes any message, and the same one as often as it is asked to; here a transaction that is
+    open again, or was committed since, is not begun once more.
+    """
+    header = decode_header(ResumeCheckHalfMessageRequest, request.ext)
+    given_up = _find_given_up(context, header.msg_id or "")
+    sent = as_resumed(given_up)
+    if sent is None:
+        reason = f"{given_up!r} says of no queue that it is for; it cannot be sent"
+        raise RequestError(ResponseCode.SYSTEM_ERROR, reason)
+    _check_not_resumed(context, given_up)
+    where = context.transactions.prepare(sent)
+    log.info("%s lets %r be asked about again", connection.peer, given_up)
+    answer = request.answer(ResponseCode.SUCCESS)
+    return context.durability.answer_when_safe(connection, request, answer, where.end)
+
+
+def _find_given_up(context: Context, message_id: str) -> Record:
+    try:
+        found = context.store.record_by_id(message_id)
+    except (OutsideLogError, RecordError) as error:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR, f"no message has the id {message_id[:64]!a}: {error}"
+        ) from error
+    if found.topic != TRANSACTION_GIVEN_UP_TOPIC:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR,
+            f"message {message_id} is of topic {found.topic}, so it was not given up: take one of"
+            f" {TRANSACTION_GIVEN_UP_TOPIC}",
+        )
+    return found
+
+
+def _check_not_resumed(context: Context, given_up: Record) -> None:
+    """RequestError if its transaction is open again, or was committed since."""
+    if _was_committed(context, given_up):
+        reason = "its message was committed since it was given up, and a transaction ends once"
+        raise RequestError(ResponseCode.SYSTEM_ERROR, reason)
+    key = given_up.get_property(names.UNIQ_KEY)
+    if not key or not context.config.message_index_enable:
+        return
+    since_ms = given_up.store_time_ms - _INDEX_STEP_MS
+    offsets = context.store.query(HALF_TOPIC, key, _COPIES_MAX, since_ms, context.clock_ms())
+    for half in map(context.store.record_at, offsets):
+        is_open = context.transactions.find_open(first_link(half)) is not None
+        if is_open and half.get_property(names.UNIQ_KEY) == key:
+            reason = "its transaction is open again: producers are asked about it already"
+            raise RequestError(ResponseCode.SYSTEM_ERROR, reason)
+
+
+ROUTES: Final[Mapping[RequestCode, Handler]] = {
+    RequestCode.END_TRANSACTION: end_transaction,
+    RequestCode.RESUME_CHECK_HALF_MESSAGE: resume_check,
+}

@@ -1,5 +1,6 @@
 """A transaction ends once, as its producer says, and only its producer."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,12 @@ from roketto.protocol.errors import RequestError
 from roketto.protocol.headers.base import decode_header
 from roketto.protocol.headers.transactions import CheckTransactionStateRequest
 from roketto.protocol.ids import decode_offset_id
-from roketto.protocol.names import HALF_OP_TOPIC, HALF_TOPIC, SCHEDULE_TOPIC
+from roketto.protocol.names import (
+    HALF_OP_TOPIC,
+    HALF_TOPIC,
+    SCHEDULE_TOPIC,
+    TRANSACTION_GIVEN_UP_TOPIC,
+)
 from roketto.protocol.record import decode_records
 from roketto.remoting.connection import Reply
 from unit.broker.fake_connection import FakeConnection
@@ -289,3 +295,75 @@ def test_nobody_is_asked_about_what_is_for_no_queue(rig: SendRig) -> None:
     producer = Producer()
     assert not ask_producer(Group(producer), "b", half)  # type: ignore[arg-type]
     assert producer.asked == []
+
+
+# --- a second chance ------------------------------------------------------------------------------
+
+
+def give_up(rig: SendRig, **properties: str) -> str:
+    """Let a half message be given up; its id."""
+    rig.config.transaction_check_max = 0
+    prepare(rig, b"hello", **properties)
+    rig.pass_ms(30_000)
+    asyncio.run(rig.transactions.check())
+    rig.config.transaction_check_max = 15
+    return rig.record(TRANSACTION_GIVEN_UP_TOPIC, 0).offset_id
+
+
+def resume(rig: SendRig, message_id: str | None) -> Reply:
+    ext = {} if message_id is None else {"msgId": message_id}
+    request = Command(RequestCode.RESUME_CHECK_HALF_MESSAGE, ext, opaque=9)
+    return rig.handle(request, ROUTES[RequestCode.RESUME_CHECK_HALF_MESSAGE])
+
+
+def test_a_transaction_that_was_given_up_is_asked_about_again(rig: SendRig) -> None:
+    """As if it were new; when it is committed its message is seen."""
+    message_id = give_up(rig)
+    assert len(rig.transactions) == 0
+    assert code_of(resume(rig, message_id)) == ResponseCode.SUCCESS
+    rig.pass_ms(30_000)
+    asyncio.run(rig.transactions.check())
+    (link,) = rig.asked
+    assert link.get_property("TRANSACTION_CHECK_TIMES") == "1"
+    answer = {
+        "producerGroup": "PG", "tranStateTableOffset": str(link.queue_offset),
+        "commitLogOffset": str(link.log_offset), "commitOrRollback": COMMIT,
+        "fromTransactionCheck": "true", "msgId": "U",
+    }  # fmt: skip
+    end(rig, Command(RequestCode.END_TRANSACTION, answer, opaque=9))
+    assert bodies(rig) == [b"hello"]
+    with pytest.raises(RequestError, match="was committed since it was given up"):
+        resume(rig, message_id)
+    assert bodies(rig) == [b"hello"]
+
+
+def test_a_transaction_is_resumed_once_at_a_time(rig: SendRig) -> None:
+    """Two of them would store their message twice."""
+    message_id = give_up(rig)
+    resume(rig, message_id)
+    with pytest.raises(RequestError, match="open again"):
+        resume(rig, message_id)
+    assert len(rig.transactions) == 1
+
+
+def test_a_message_without_an_id_is_resumed_as_well(rig: SendRig) -> None:
+    """Nobody can tell then whether it was before."""
+    message_id = give_up(rig, UNIQ_KEY="")
+    assert code_of(resume(rig, message_id)) == ResponseCode.SUCCESS
+
+
+def test_only_what_was_given_up_is_resumed(rig: SendRig) -> None:
+    """Not another message, nor one that is not there, nor one that does not say where it goes."""
+    give_up(rig)
+    other = rig.record(HALF_TOPIC, 0).offset_id
+    with pytest.raises(RequestError, match="so it was not given up"):
+        resume(rig, other)
+    for missing in ("FF" * 16, "x", None):
+        with pytest.raises(RequestError, match="no message has the id"):
+            resume(rig, missing)
+    lost = rig.record(TRANSACTION_GIVEN_UP_TOPIC, 0)
+    lost.remove_property("REAL_QID")
+    where = rig.store.append(lost)
+    lost_id = rig.store.record_at(where.log_offset).offset_id
+    with pytest.raises(RequestError, match="says of no queue"):
+        resume(rig, lost_id)
