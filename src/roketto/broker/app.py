@@ -181,6 +181,7 @@ class Broker:
             sending=sending,
             topics=topics,
             groups=Groups(tables.groups, config),
+            modes=tables.modes,
             offsets=offsets,
             clients=clients,
             locks=QueueLocks(monotonic_s),

@@ -115,6 +115,14 @@ class Clients:
         """The members of a producer group."""
         return list(self._producers.get(group, {}).values())
 
+    def all_producers(self) -> dict[str, list[Member]]:
+        """Every producer group with its members."""
+        return {group: list(members.values()) for group, members in self._producers.items()}
+
+    def silent_ms(self, member: Member) -> int:
+        """How long ago the last heartbeat of a member was."""
+        return max(0, int((self._now_s() - member.seen_s) * 1000))
+
     def producer_connections(self, group: str) -> list[Connection]:
         """The connections of a producer group."""
         return list(self._producers.get(group, {}))

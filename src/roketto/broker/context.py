@@ -21,6 +21,7 @@ from roketto.broker.transactions import Transactions
 from roketto.config_file import ConfigFile
 from roketto.protocol.command import Command
 from roketto.remoting.connection import Connection, Reply
+from roketto.store.mode_table import ModeTable
 from roketto.store.store import Store
 
 
@@ -40,6 +41,7 @@ class Context:
     sending: Sending
     topics: Topics
     groups: Groups
+    modes: ModeTable
     offsets: Offsets
     clients: Clients
     locks: QueueLocks

@@ -6,6 +6,8 @@ from typing import Any, Final
 from roketto.broker.context import Context, Handler
 from roketto.broker.fast_failure import check_wait
 from roketto.broker.handlers import (
+    all_progress,
+    cleaning,
     clients,
     config,
     groups,
@@ -14,13 +16,16 @@ from roketto.broker.handlers import (
     offsets,
     pull,
     range_read,
+    replicas,
     reply,
+    request_modes,
     runtime,
     send,
     send_back,
     topics,
     transactions,
 )
+from roketto.broker.refusals import refuse
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
 from roketto.protocol.errors import RecordError, RequestError
@@ -53,6 +58,10 @@ ROUTES: Final = _join(
     groups.ROUTES,
     runtime.ROUTES,
     config.ROUTES,
+    cleaning.ROUTES,
+    all_progress.ROUTES,
+    request_modes.ROUTES,
+    replicas.ROUTES,
 )
 """Every request that this broker serves. What may be asked by whom is in protocol/codes.py."""
 
@@ -67,6 +76,8 @@ _SAVED_FIRST: Final = frozenset(
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
             RequestCode.DELETE_SUBSCRIPTIONGROUP,
+            RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN,
+            RequestCode.SET_MESSAGE_REQUEST_MODE,
         ),
     )
 )
@@ -87,8 +98,7 @@ class Dispatcher:
         handler = ROUTES.get(code)
         try:
             if handler is None:
-                reason = f" request type {code} not supported"
-                raise RequestError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, reason)
+                raise refuse(code)
             if connection.waited_s:
                 check_wait(self._config, code, connection.waited_s, connection.waiting)
             answer = handler(self._context, connection, request)

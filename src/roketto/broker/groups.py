@@ -101,6 +101,11 @@ class Groups:
         """What a group may not do with a topic, as bits; see READ_FORBIDDEN."""
         return self._table.forbidden(group, topic)
 
+    def forbid(self, group: str, topic: str, bits: int) -> None:
+        """Set what a group may not do with a topic; TableFullError if there is too much of it."""
+        self._table.forbid(group, topic, bits)
+        self.on_change()
+
     def wrapper(self, names: Iterable[str] | None = None) -> SubscriptionGroupWrapper:
         """These groups, or all, with what they may not read, as slaves and tools fetch them."""
         body = self._table.body

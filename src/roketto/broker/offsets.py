@@ -66,6 +66,13 @@ class Offsets:
         """Queue -> offset, as far as there are any."""
         return self._table.offsets(topic, group)
 
+    def topics_by_group(self) -> dict[str, list[str]]:
+        """Every group that has offsets, with their topics."""
+        found: dict[str, list[str]] = {}
+        for topic, group in self._table.pairs():
+            found.setdefault(group, []).append(topic)
+        return found
+
     def topics_of(self, group: str) -> list[str]:
         """The topics in which a group has offsets."""
         return [topic for topic, name in self._table.pairs() if name == group]

@@ -1,4 +1,4 @@
-"""The five tables of a broker's store: loaded together, saved off the loop when they change."""
+"""The tables of a broker's store: loaded together, saved off the loop when they change."""
 
 import asyncio
 import logging
@@ -11,6 +11,7 @@ from roketto.store.errors import StoreError
 from roketto.store.files import Files
 from roketto.store.filter_table import FilterTable
 from roketto.store.group_table import GroupTable
+from roketto.store.mode_table import ModeTable
 from roketto.store.offset_table import ConsumeOffsetTable
 from roketto.store.table import Table
 from roketto.store.topic_table import TopicTable
@@ -22,7 +23,7 @@ SOON_S: Final = 0.05
 
 
 class Tables:
-    """Topics, groups, consumer offsets, delay offsets and filters of one store directory.
+    """Topics, groups, offsets of consumers and delays, filters and modes of one store directory.
 
     tables = Tables(Files(), store_root)
     tables.load()                          # CorruptStoreError
@@ -42,8 +43,9 @@ class Tables:
         self.offsets = ConsumeOffsetTable(files, config)
         self.delays = DelayOffsetTable(files, config)
         self.filters = FilterTable(files, config)
+        self.modes = ModeTable(files, config)
         self._all: tuple[Table[Any], ...] = (
-            self.topics, self.groups, self.offsets, self.delays, self.filters,
+            self.topics, self.groups, self.offsets, self.delays, self.filters, self.modes,
         )  # fmt: skip
         self._failing: set[Path] = set()
         self._is_urgent = asyncio.Event()

@@ -140,6 +140,10 @@ class Topics:
             if self._table.get(topic.topic_name) is None:
                 self._table.put(topic)
 
+    def own_names(self) -> set[str]:
+        """What the topics are called that a broker of this configuration makes for itself."""
+        return {topic.topic_name for topic in self._system_topics()}
+
     def _system_topics(self) -> list[TopicConfig]:
         config = self._config
         cluster, broker = config.broker_cluster_name, config.broker_name

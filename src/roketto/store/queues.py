@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from roketto.protocol.errors import IllegalNameError
-from roketto.protocol.names import is_system_topic, path_component
+from roketto.protocol.names import path_component
 from roketto.store.consumequeue import FILE_BYTES, ConsumeQueue
 from roketto.store.files import Files
 from roketto.store.ledger import Ledger
@@ -229,20 +229,20 @@ class Queues:
         self._files.make_directory(self.directory)  # a topic without messages has made none
         self._files.sync_directory(self.directory)
 
-    def delete_expired(self, log_min_offset: int) -> list[tuple[str, int]]:
-        """Delete the queues, but those of the system, that have had messages and lost them all."""
-        expired = [
-            (topic, queue_id)
-            for topic, queue_id, queue in self
-            if 0 <= queue.log_offset_max < log_min_offset and not is_system_topic(topic)
-        ]
-        for topic, queue_id in expired:
-            queue = self._table[topic].pop(queue_id)
-            self._forget(queue)
-            self._files.remove_tree(self.directory / path_component(topic) / str(queue_id))
-            if not self._table[topic]:
-                self.delete_topic(topic)
-        return expired
+    def delete_expired(self, topic: str, queue_id: int, log_min_offset: int) -> bool:
+        """Delete a queue that has had messages and lost them all; whether it was one.
+
+        It forgets how far it was: only for queues that nobody writes to again.
+        """
+        queue = self.get(topic, queue_id)
+        if queue is None or not 0 <= queue.log_offset_max < log_min_offset:
+            return False
+        del self._table[topic][queue_id]
+        self._forget(queue)
+        self._files.remove_tree(self.directory / path_component(topic) / str(queue_id))
+        if not self._table[topic]:
+            self.delete_topic(topic)
+        return True
 
     def clear(self) -> None:
         """Forget all queues and remove their files: there is no log they could belong to."""

@@ -271,6 +271,17 @@ class Store:
         self._queues.delete_topic(topic)
         self._has_deleted = True
 
+    def delete_expired_queue(self, topic: str, queue_id: int) -> bool:
+        """Forget a queue whose messages the log has lost, all of them; whether it was one.
+
+        For a queue that is not written to any more: if it were, it would begin at 0 again.
+        """
+        if (topic, queue_id) in self.appender.waiting.places:
+            return False
+        is_gone = self._queues.delete_expired(topic, queue_id, self._log.min_offset)
+        self._has_deleted |= is_gone
+        return is_gone
+
     # --- time goes on -----------------------------------------------------------------------------
 
     def request_flush(self) -> None:

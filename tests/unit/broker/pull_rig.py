@@ -30,6 +30,7 @@ from roketto.store.files import Files
 from roketto.store.filter_table import FilterTable
 from roketto.store.flush import FlushSettings
 from roketto.store.group_table import GroupTable
+from roketto.store.mode_table import ModeTable
 from roketto.store.offset_table import ConsumeOffsetTable
 from roketto.store.store import Store, StoreSettings
 from roketto.store.topic_table import TopicTable
@@ -66,6 +67,7 @@ class PullRig:
             "store": self.store,
             "topics": Topics(TopicTable(files, tables), self.config, self.clock_ms),
             "groups": Groups(GroupTable(files, tables), self.config),
+            "modes": ModeTable(files, tables),
             "offsets": Offsets(ConsumeOffsetTable(files, tables)),
             "clients": Clients(self.config, lambda: self.now_s),
             "filters": Filters(FilterTable(files, tables), self.config, self.clock_ms),

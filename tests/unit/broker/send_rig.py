@@ -39,6 +39,7 @@ from roketto.store.files import Files
 from roketto.store.filter_table import FilterTable
 from roketto.store.flush import FlushSettings
 from roketto.store.group_table import GroupTable
+from roketto.store.mode_table import ModeTable
 from roketto.store.offset_table import ConsumeOffsetTable
 from roketto.store.store import Store, StoreSettings
 from roketto.store.topic_table import TopicTable
@@ -134,6 +135,7 @@ class SendRig:
             sending=sending,
             topics=topics,
             groups=Groups(GroupTable(files, tables), self.config),
+            modes=ModeTable(files, tables),
             offsets=offsets,
             clients=Clients(self.config, self.clock_s),
             locks=QueueLocks(self.clock_s),

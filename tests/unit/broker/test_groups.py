@@ -75,7 +75,9 @@ def test_groups_outlive_the_process(rig: Rig, tmp_path: Path) -> None:
     """Once saved, and a removed one is gone with what it may not read."""
     rig.groups.find("G")
     rig.groups.find("H")
-    rig.table.forbid("H", "T", 4)
+    changes = rig.changes
+    rig.groups.forbid("H", "T", 4)
+    assert rig.changes == changes + 1
     assert rig.groups.forbidden("H", "T") == 4
     assert rig.groups.remove("H")
     assert not rig.groups.remove("H")

@@ -92,6 +92,7 @@ def test_topics_and_groups_are_found_by_each_other(offsets: Offsets) -> None:
     offsets.commit("U", "G", 0, 1)
     assert offsets.topics_of("G") == ["T", "U"]
     assert offsets.groups_of("T") == ["G", "H"]
+    assert offsets.topics_by_group() == {"G": ["T", "U"], "H": ["T"]}
 
 
 def test_a_deleted_topic_takes_its_offsets_along(offsets: Offsets) -> None:

@@ -86,3 +86,12 @@ def test_deleting_an_unknown_topic_changes_nothing(rig: Rig) -> None:
     rig.store.append(message(0))
     rig.store.delete_topic("U")
     assert bodies(rig.store) == [b"message 0"]
+
+
+def test_a_queue_for_which_messages_wait_is_not_forgotten(tmp_path: Path) -> None:
+    """They have their places behind those that it had."""
+    rig = Rig(tmp_path, SYNC)
+    rig.store.open(1)
+    rig.store.append(message(0))
+    assert not rig.store.delete_expired_queue("T", 0)
+    rig.store.close()

@@ -275,15 +275,18 @@ def test_a_topic_nobody_has_looked_into_can_be_deleted(tmp_path: Path) -> None:
     assert loaded(tmp_path).topics() == ["%RETRY%g"]
 
 
-def test_expired_queues_go_but_not_those_of_the_system(tmp_path: Path) -> None:
+def test_a_queue_goes_that_has_lost_all_its_messages(tmp_path: Path) -> None:
+    """One that has some, never had any or is not there stays as it is."""
     queues = stored(tmp_path)
-    fill(queues, "SCHEDULE_TOPIC_XXXX", 0, 1)
     queues.get_or_create("new", 0)
-    assert queues.delete_expired(5000) == [("a", 0)]
+    assert queues.delete_expired("a", 0, 5000)
     assert not (tmp_path / "consumequeue" / "a" / "0").exists()
     assert queues.queue_ids("a") == [10]
-    assert queues.delete_expired(10**6) == [("a", 10), ("%RETRY%g", 0)]
-    assert queues.topics() == ["SCHEDULE_TOPIC_XXXX", "new"]
+    assert not queues.delete_expired("a", 10, 5000)
+    assert not queues.delete_expired("a", 0, 5000)
+    assert not queues.delete_expired("new", 0, 5000)
+    assert queues.delete_expired("a", 10, 10**6)
+    assert queues.topics() == ["%RETRY%g", "new"]
 
 
 def test_without_a_log_all_queues_go(tmp_path: Path) -> None:

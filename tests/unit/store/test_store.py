@@ -848,6 +848,24 @@ def test_a_disk_above_the_warning_ratio_takes_no_messages(full: tuple[Rig, FullF
     assert rig.store.append(message(1)).queue_offset == 1
 
 
+def test_a_queue_that_has_lost_its_messages_may_be_forgotten(full: tuple[Rig, FullFiles]) -> None:
+    """Not one that has some, nor one that is not there."""
+    rig, files = full
+    rig.store.append(message(1, topic="Old"))
+    while len(rig.store._segments) < 4:
+        rig.store.append(message(2))
+    rig.store.request_flush()
+    rig.wait()
+    assert not rig.store.delete_expired_queue("Old", 0)
+    files.used_percent = 86
+    rig.clock.now_ms += 60_000
+    settle(rig, lambda: rig.store.retention.segments_removed > 0)
+    assert rig.store.delete_expired_queue("Old", 0)
+    assert not rig.store.delete_expired_queue("Old", 0)
+    assert not rig.store.delete_expired_queue("T", 0)
+    assert [topic for topic, _ in rig.store.topics()] == ["T"]
+
+
 def test_what_was_removed_is_answered_as_removed(full: tuple[Rig, FullFiles]) -> None:
     """By offset, place, key and time; the queue goes on where it was, after a restart, too."""
     rig, files = full

@@ -13,6 +13,8 @@ from roketto.protocol.bodies.connections import (
     ConsumerConnection,
     GetConsumerListByGroupResponseBody,
     ProducerConnection,
+    ProducerInfo,
+    ProducerTableInfo,
 )
 from roketto.protocol.bodies.heartbeat import (
     CheckClientRequestBody,
@@ -167,13 +169,39 @@ def list_producer_connections(
     return request.answer(body=encode_body(body))
 
 
+def list_all_producers(context: Context, connection: Connection, request: Command) -> Command:
+    """All producer groups with their members, and when each was last heard of."""
+    clients, now_ms = context.clients, context.clock_ms()
+    table = {
+        group: [
+            _describe_producer(member, now_ms - clients.silent_ms(member)) for member in members
+        ]
+        for group, members in clients.all_producers().items()
+    }
+    return request.answer(body=encode_body(ProducerTableInfo(table)))
+
+
+def _describe_producer(member: Member, seen_ms: int) -> ProducerInfo:
+    return ProducerInfo(
+        client_id=member.client_id,
+        language=_language(member),
+        last_update_timestamp=seen_ms,
+        remote_ip=f"/{member.connection.peer}",  # as Java writes addresses
+        version=member.version,
+    )
+
+
 def _describe(member: Member) -> ConnectionBody:
     return ConnectionBody(
         client_addr=member.connection.peer,
         client_id=member.client_id,
-        language=LANGUAGES[member.language] if member.language >= 0 else None,
+        language=_language(member),
         version=member.version,
     )
+
+
+def _language(member: Member) -> str | None:
+    return LANGUAGES[member.language] if member.language >= 0 else None
 
 
 ROUTES: Final[Mapping[RequestCode, Handler]] = {
@@ -183,4 +211,5 @@ ROUTES: Final[Mapping[RequestCode, Handler]] = {
     RequestCode.CHECK_CLIENT_CONFIG: check_client_config,
     RequestCode.GET_CONSUMER_CONNECTION_LIST: list_consumer_connections,
     RequestCode.GET_PRODUCER_CONNECTION_LIST: list_producer_connections,
+    RequestCode.GET_ALL_PRODUCER_INFO: list_all_producers,
 }

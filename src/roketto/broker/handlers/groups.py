@@ -8,9 +8,14 @@ from msgspec.structs import replace
 
 from roketto.broker.attributes import GROUP_ATTRIBUTES, change
 from roketto.broker.context import Context, Handler
+from roketto.broker.groups import READ_FORBIDDEN
 from roketto.broker.pages import Page, page_of
 from roketto.protocol.bodies.base import decode_body, encode_body
-from roketto.protocol.bodies.groups import SubscriptionGroupConfig, SubscriptionGroupList
+from roketto.protocol.bodies.groups import (
+    GroupForbidden,
+    SubscriptionGroupConfig,
+    SubscriptionGroupList,
+)
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
 from roketto.protocol.errors import RequestError
@@ -20,8 +25,9 @@ from roketto.protocol.headers.groups import (
     GetAllSubscriptionGroupRequest,
     GetAllSubscriptionGroupResponse,
     GetSubscriptionGroupConfigRequest,
+    UpdateGroupForbiddenRequest,
 )
-from roketto.protocol.names import check_group
+from roketto.protocol.names import check_group, path_component
 from roketto.remoting.connection import Connection
 
 log = logging.getLogger(__name__)
@@ -103,10 +109,29 @@ def get_all(context: Context, connection: Connection, request: Command) -> Comma
     return request.answer(ext=encode_header(answer), body=encode_body(groups.wrapper(names)))
 
 
+def forbid(context: Context, connection: Connection, request: Command) -> Command:
+    """Let a group read a topic or not, if that is asked for; tell whether it may.
+
+    Java forgets everything else that the group may not read when one topic is allowed again.
+    """
+    said = decode_header(UpdateGroupForbiddenRequest, request.ext)
+    group, topic = said.group, said.topic
+    bits = context.groups.forbidden(group, topic)
+    if said.readable is not None:
+        check_group(group)
+        path_component(topic)
+        bits = bits & ~READ_FORBIDDEN if said.readable else bits | READ_FORBIDDEN
+        context.groups.forbid(group, topic, bits)
+        log.info("%s: group %s may read %s: %s", connection.peer, group, topic, said.readable)
+    body = GroupForbidden(group, not bits & READ_FORBIDDEN, topic)
+    return request.answer(body=encode_body(body), remark="")
+
+
 ROUTES: Final[Mapping[RequestCode, Handler]] = {
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: update,
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: update_list,
     RequestCode.DELETE_SUBSCRIPTIONGROUP: delete,
     RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: get,
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: get_all,
+    RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: forbid,
 }

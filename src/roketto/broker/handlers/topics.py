@@ -12,7 +12,8 @@ from roketto.broker.handlers.offsets import store_time_ms
 from roketto.broker.pages import Page, page_of
 from roketto.protocol.bodies.base import decode_body, encode_body
 from roketto.protocol.bodies.groups import GroupList
-from roketto.protocol.bodies.route import MessageQueue
+from roketto.protocol.bodies.heartbeat import QuerySubscriptionResponseBody
+from roketto.protocol.bodies.route import MessageQueue, TopicList
 from roketto.protocol.bodies.stats import TopicOffset, TopicStatsTable
 from roketto.protocol.bodies.topics import (
     CreateTopicListRequestBody,
@@ -32,10 +33,13 @@ from roketto.protocol.headers.topics import (
     GetAllTopicConfigResponse,
     GetTopicConfigRequest,
     GetTopicStatsInfoRequest,
+    QuerySubscriptionByConsumerRequest,
     QueryTopicConsumeByWhoRequest,
+    QueryTopicsByConsumerRequest,
 )
 from roketto.protocol.names import (
     RETRY_PREFIX,
+    SYSTEM_TOPICS,
     check_topic,
     is_system_topic,
     path_component,
@@ -207,6 +211,29 @@ def list_groups(context: Context, connection: Connection, request: Command) -> C
     return request.answer(body=encode_body(GroupList(group_list=list(groups))))
 
 
+def list_of_group(context: Context, connection: Connection, request: Command) -> Command:
+    """The topics in which a group has offsets."""
+    group = decode_header(QueryTopicsByConsumerRequest, request.ext).group
+    topics = TopicList(context.address, context.offsets.topics_of(group))
+    return request.answer(body=encode_body(topics))
+
+
+def get_subscription(context: Context, connection: Connection, request: Command) -> Command:
+    """How a group subscribes to a topic; nothing is said of that while it does not."""
+    said = decode_header(QuerySubscriptionByConsumerRequest, request.ext)
+    topic = said.topic or ""
+    body = QuerySubscriptionResponseBody(
+        said.group, context.clients.subscription(said.group, topic), topic
+    )
+    return request.answer(body=encode_body(body))
+
+
+def list_system_topics(context: Context, connection: Connection, request: Command) -> Command:
+    """The topics that are the broker's own, whether or not it has made them."""
+    topics = TopicList(topic_list=sorted(SYSTEM_TOPICS | context.topics.own_names()))
+    return request.answer(body=encode_body(topics))
+
+
 def _find(context: Context, topic: str, reason: str) -> TopicConfig:
     found = context.topics.get(topic)
     if found is None:
@@ -222,4 +249,7 @@ ROUTES: Final[Mapping[RequestCode, Handler]] = {
     RequestCode.GET_ALL_TOPIC_CONFIG: get_all,
     RequestCode.GET_TOPIC_STATS_INFO: get_stats,
     RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: list_groups,
+    RequestCode.QUERY_TOPICS_BY_CONSUMER: list_of_group,
+    RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: get_subscription,
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: list_system_topics,
 }

@@ -10,6 +10,8 @@ from roketto.protocol.bodies.connections import (
     ConsumerConnection,
     GetConsumerListByGroupResponseBody,
     ProducerConnection,
+    ProducerInfo,
+    ProducerTableInfo,
 )
 from roketto.protocol.bodies.groups import SubscriptionGroupConfig
 from roketto.protocol.bodies.heartbeat import (
@@ -31,6 +33,7 @@ LIST_CONSUMERS = route(handlers.ROUTES, 38)
 CHECK = route(handlers.ROUTES, 46)
 CONSUMERS = route(handlers.ROUTES, 203)
 PRODUCERS = route(handlers.ROUTES, 204)
+ALL_PRODUCERS = route(handlers.ROUTES, 328)
 
 
 @pytest.fixture
@@ -294,3 +297,18 @@ def test_a_filter_is_compiled_before_a_consumer_starts(rig: ClientsRig) -> None:
     code, reason = rig.refuse(CHECK, {}, check("SQL92", "a > 1"))
     assert code == ResponseCode.SYSTEM_ERROR
     assert reason.startswith("The broker does not support consumer to filter message by SQL92")
+
+
+def test_all_producers_are_shown_by_group(rig: ClientsRig) -> None:
+    """With the time of their last heartbeats, and their addresses as Java writes them."""
+    rig.ask(HEARTBEAT, {}, heartbeat_of("p1", producers=("P", "Q")), Peer("10.0.0.7:5"))
+    rig.now_s += 3
+    rig.ask(HEARTBEAT, {}, heartbeat_of("p2", producers=("Q",)), Peer("10.0.0.8:5"))
+    shown = rig.read(ProducerTableInfo, ALL_PRODUCERS, {}).data
+    assert {group: [one.client_id for one in found] for group, found in shown.items()} == {
+        "P": ["p1"], "Q": ["p1", "p2"],
+    }  # fmt: skip
+    assert shown["Q"] == [
+        ProducerInfo("p1", "JAVA", rig.now_ms - 3_000, "/10.0.0.7:5", 479),
+        ProducerInfo("p2", "JAVA", rig.now_ms, "/10.0.0.8:5", 479),
+    ]

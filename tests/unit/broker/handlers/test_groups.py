@@ -7,6 +7,7 @@ import pytest
 
 from roketto.broker.handlers import groups as handlers
 from roketto.protocol.bodies.groups import (
+    GroupForbidden,
     SubscriptionGroupConfig,
     SubscriptionGroupList,
     SubscriptionGroupWrapper,
@@ -19,6 +20,7 @@ GET_ALL = route(handlers.ROUTES, 201)
 DELETE = route(handlers.ROUTES, 207)
 UPDATE_LIST = route(handlers.ROUTES, 225)
 GET = route(handlers.ROUTES, 352)
+FORBID = route(handlers.ROUTES, 353)
 
 
 @pytest.fixture
@@ -108,3 +110,26 @@ def test_all_groups_are_shown(rig: ClientsRig) -> None:
     said: dict[str, object] = {"groupSeq": 0, "maxGroupNum": 1, "dataVersion": ""}
     page = rig.read(SubscriptionGroupWrapper, GET_ALL, said)
     assert list(page.subscription_group_table) == ["G"]
+
+
+def test_a_group_may_be_kept_from_a_topic(rig: ClientsRig) -> None:
+    """Asked without a word about it, it stays as it is; other topics are not touched."""
+
+    def forbid(topic: str, readable: str | None) -> GroupForbidden:
+        said = {"group": "G", "topic": topic} | ({} if readable is None else {"readable": readable})
+        return rig.read(GroupForbidden, FORBID, said)
+
+    assert forbid("T", None) == GroupForbidden("G", True, "T")
+    assert forbid("T", "false") == GroupForbidden("G", False, "T")
+    assert forbid("U", "false") == GroupForbidden("G", False, "U")
+    assert forbid("T", None) == GroupForbidden("G", False, "T")
+    assert forbid("T", "true") == GroupForbidden("G", True, "T")
+    assert forbid("U", None) == GroupForbidden("G", False, "U")
+
+
+@pytest.mark.parametrize(("group", "topic"), [("no name", "T"), ("G", "../T")])
+def test_what_has_no_legal_name_is_not_remembered(rig: ClientsRig, group: str, topic: str) -> None:
+    said: dict[str, object] = {"group": group, "topic": topic, "readable": "false"}
+    code, _ = rig.refuse(FORBID, said)
+    assert code == ResponseCode.INVALID_PARAMETER
+    assert not rig.context.groups.wrapper().forbidden_table

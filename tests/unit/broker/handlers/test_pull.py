@@ -242,9 +242,9 @@ def test_each_refusal_of_permission_has_its_type(rig: PullRig) -> None:
     rig.join(model=MessageModel.BROADCASTING)
     assert forbidden(rig, flag=0) == "4"
     rig.join(model=MessageModel.CLUSTERING)
-    rig.context.groups._table.forbid("G", "T", 4)
+    rig.context.groups.forbid("G", "T", 4)
     assert forbidden(rig, flag=0) == "5"
-    rig.context.groups._table.forbid("G", "T", 3)
+    rig.context.groups.forbid("G", "T", 3)
     assert pull(rig, request(flag=0)).code == ResponseCode.PULL_NOT_FOUND
 
 

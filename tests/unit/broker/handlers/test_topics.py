@@ -7,7 +7,8 @@ import pytest
 
 from roketto.broker.handlers import topics as handlers
 from roketto.protocol.bodies.groups import GroupList
-from roketto.protocol.bodies.route import MessageQueue
+from roketto.protocol.bodies.heartbeat import QuerySubscriptionResponseBody
+from roketto.protocol.bodies.route import MessageQueue, TopicList
 from roketto.protocol.bodies.stats import TopicStatsTable
 from roketto.protocol.bodies.topics import (
     CreateTopicListRequestBody,
@@ -25,6 +26,9 @@ GET_ALL = route(handlers.ROUTES, 21)
 STATS = route(handlers.ROUTES, 202)
 DELETE = route(handlers.ROUTES, 215)
 BY_WHO = route(handlers.ROUTES, 300)
+SYSTEM = route(handlers.ROUTES, 305)
+BY_GROUP = route(handlers.ROUTES, 343)
+SUBSCRIPTION = route(handlers.ROUTES, 345)
 GET = route(handlers.ROUTES, 351)
 
 
@@ -235,3 +239,33 @@ def test_the_groups_of_a_topic_are_shown_once(rig: ClientsRig) -> None:
     rig.context.offsets.commit("T", "H", 0, 1)
     assert rig.read(GroupList, BY_WHO, {"topic": "T"}).group_list == ["G", "H"]
     assert rig.read(GroupList, BY_WHO, {"topic": "U"}).group_list == []
+
+
+def test_the_topics_of_a_group_are_shown(rig: ClientsRig) -> None:
+    """Those with offsets; Java says which broker tells it."""
+    rig.context.offsets.commit("T", "G", 0, 1)
+    rig.context.offsets.commit("U", "G", 0, 1)
+    rig.context.offsets.commit("V", "H", 0, 1)
+    shown = rig.read(TopicList, BY_GROUP, {"group": "G"})
+    assert (shown.broker_addr, shown.topic_list) == ("10.0.0.1:10911", ["T", "U"])
+
+
+def test_the_subscription_of_a_group_is_shown_while_it_is_online(rig: ClientsRig) -> None:
+    """Else nothing is said of it."""
+    said: dict[str, object] = {"group": "G", "topic": "T"}
+    shown = rig.read(QuerySubscriptionResponseBody, SUBSCRIPTION, said)
+    assert (shown.group, shown.topic, shown.subscription_data) == ("G", "T", None)
+    rig.join(group="G")
+    shown = rig.read(QuerySubscriptionResponseBody, SUBSCRIPTION, said)
+    assert shown.subscription_data is not None
+    assert (shown.subscription_data.topic, shown.subscription_data.sub_string) == ("T", "*")
+    shown = rig.read(QuerySubscriptionResponseBody, SUBSCRIPTION, {"group": "G"})
+    assert shown.subscription_data is None
+
+
+def test_the_topics_of_the_system_are_shown(rig: ClientsRig) -> None:
+    """Those that every broker has, and those that are called after this one."""
+    shown = rig.read(TopicList, SYSTEM, {}).topic_list
+    names = {"TBW102", "SCHEDULE_TOPIC_XXXX", rig.config.broker_name, "DefaultCluster_REPLY_TOPIC"}
+    assert names <= set(shown)
+    assert "T" not in shown
