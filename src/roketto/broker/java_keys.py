@@ -196,7 +196,7 @@ _AUTH_CONFIG: Final = {
 
 _OLDER: Final = {
     "commercialBigCount": "", "commercialEnable": "", "commercialTimerCount": "",
-    "commercialTransCount": "", "filterServerNums": "", "maxDelayTime": "",
+    "commercialTransCount": "", "filterServerNums": "0", "maxDelayTime": "",
     "enableTransparentRetry": "", "batchWriteKvCqSize": "", "transferMetadataJsonToRocksdb": "",
     "transferOffsetJsonToRocksdb": "", "rmqAddressServerDomain": "", "rmqAddressServerSubGroup": "",
     "storePathConsumeQueue": "", "storePathIndex": "", "storeCheckpoint": "", "abortFile": "",

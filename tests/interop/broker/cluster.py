@@ -94,9 +94,13 @@ class Cluster(ABC):
             **self._configs.get(name, {}),
         }
         self._start_broker(name, settings)
-        address = f"127.0.0.1:{port}"
+        address = self.address_of(name)
         wait_until_registered(address, [self.name_server])
         return BrokerAddress(name, address)
+
+    def address_of(self, name: str) -> str:
+        """Where a broker is, or would be if it ran."""
+        return f"127.0.0.1:{self._ports[name].first}"
 
     def log_files(self, name: str) -> list[Path]:
         """The files of a broker's log; each has the log offset of its begin as its name."""

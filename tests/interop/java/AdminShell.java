@@ -34,7 +34,7 @@ public final class AdminShell {
         }));
         Waker.watch(Thread.currentThread());
         for (String line = commands.readLine(); line != null; line = commands.readLine()) {
-            run(line.split(SEPARATOR, -1));
+            run(line.isEmpty() ? new String[0] : line.split(SEPARATOR, -1));
         }
         // Clients of finished commands may have left threads behind that would keep the JVM.
         Runtime.getRuntime().halt(0);

@@ -129,6 +129,11 @@ class Peer:
         """Run an mqadmin command that may fail and give all that is known of it."""
         return self._admin.run([*arguments, "-n", name_server], timeout_s)
 
+    def mqadmin_commands(self) -> list[str]:
+        """The commands that this version has: in its help, each is behind three blanks."""
+        shown = self._admin.run([], _ADMIN_TIMEOUT_S).stdout.splitlines()
+        return [line.split()[0] for line in shown if line.startswith("   ")]
+
     def run(
         self,
         program: str,
