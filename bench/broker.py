@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from broker_admin import measure_admin
 from broker_delivery import measure_latency, measure_push
 from broker_requests import (
     measure_batch,
@@ -28,6 +29,7 @@ SECTIONS: Final[dict[str, Callable[[Report, Rig], None]]] = {
     "batch": measure_batch,
     "queues": measure_queues,
     "memory": measure_memory,
+    "admin": measure_admin,
     "flush": measure_flush,
 }
 """Pulls first: a store with much after them would count them as being on the disk."""

@@ -31,6 +31,9 @@ class Sizes:
     many_topics: int = 10
     many_queues: int = 1_000
     """Of each of these topics."""
+    admin_topics: int = 1_000
+    """Of eight queues each, and as many groups."""
+    admin_times: int = 20
     refused_share_max: float = REFUSED_SHARE_MAX
 
 
@@ -50,5 +53,7 @@ QUICK: Final = Sizes(
     starts=1,
     many_topics=2,
     many_queues=100,
+    admin_topics=50,
+    admin_times=2,
     refused_share_max=1.0,
 )
