@@ -19,7 +19,7 @@ from roketto.store.topic_table import TopicTable
 log = logging.getLogger(__name__)
 
 SOON_S: Final = 0.05
-"""After a topic or group was made: those of one burst are saved together."""
+"""After a topic or group was made on first use: those of one burst are saved together."""
 
 
 class Tables:
@@ -78,7 +78,8 @@ class Tables:
                     # Not wait_for: before Python 3.12 it may swallow the cancellation of a stop.
                     async with asyncio.timeout(interval_s):
                         await self._is_urgent.wait()
-                    await asyncio.sleep(SOON_S)
+                    if not self._waiting:
+                        await asyncio.sleep(SOON_S)
                 except TimeoutError:
                     pass
                 self._is_urgent.clear()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from roketto.broker import tables as tables_module
 from roketto.broker.tables import Tables
 from roketto.protocol.bodies.topics import TopicConfig
 from roketto.store.errors import StoreError
@@ -123,3 +124,19 @@ def test_a_refused_save_is_told_once_and_tried_again(
     (tmp_path / "store").unlink()
     tables.save_all()
     assert (tmp_path / "store" / "config" / "consumerOffset.json").exists()
+
+
+async def test_who_waits_for_a_save_does_not_wait_for_the_rest_of_a_burst(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator is answered when it is on the disk, and not some time later."""
+    monkeypatch.setattr(tables_module, "SOON_S", 3_600.0)
+    tables = Tables(Files(), tmp_path)
+    tables.load()
+    saving = asyncio.create_task(tables.keep_saved(3600))
+    tables.topics.put(TopicConfig(topic_name="T"))
+    async with asyncio.timeout(10):
+        await tables.saved()
+    saving.cancel()
+    await asyncio.gather(saving, return_exceptions=True)
+    assert b'"T"' in (tmp_path / "config" / "topics.json").read_bytes()
