@@ -1,5 +1,6 @@
 """The options that every server has: where it listens, whom it takes, TLS."""
 
+import os
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,7 @@ _CLIENT_CERTIFICATES: Final = ("none", "optional", "require")
 
 NETTY_CLIENT_KEYS: Final = {
     "clientWorkerThreads": "4",
-    "clientCallbackExecutorThreads": "",
+    "clientCallbackExecutorThreads": str(os.cpu_count()),  # tools take it for the CPUs of a broker
     "clientOnewaySemaphoreValue": "65535",
     "clientAsyncSemaphoreValue": "65535",
     "connectTimeoutMillis": "3000",

@@ -76,7 +76,7 @@ consumerProgress -g admReaders | drop %RETRY% | until
 consumerProgress -g admReaders -s true | drop %RETRY% | until
 consumerProgress -g admMissing
 consumerProgress | grep adm | sort
-consumerStatus -g admReaders -i {client} | keys | sort
+consumerStatus -g admReaders -i {client} | keys | drop %RETRY% | sort
 consumerStatus -g admReaders
 brokerConsumeStats -b {broker} | grep Adm | sort
 brokerConsumeStats -b {broker} -l 1 | grep Adm

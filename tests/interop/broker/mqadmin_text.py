@@ -26,6 +26,7 @@ _CHANGING: Final = [
         (r"-?\b\d+\.\d+(?:E-?\d+)?\b", "RATE"),
         (r"\b\d+ ?ms\b", "RATE ms"),
         (r"\bOK, \d+$", "OK, COUNT"),
+        (r"; known are [\w., ]+$", "; known are SOME"),
     )
 ]
 """What is another one at each run. Whatever has a point is a rate, and depends on the time; places
