@@ -3,17 +3,22 @@
 The index file that was not full was dropped, and only what recovery happened to read was put back.
 """
 
-import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from fault.broker.planted import lose_index, planted
 from fault.broker.producers import Producers
 from fault.broker.site import SMALL, Site
-from fault.broker.wire import Queue
+from fault.broker.wire import Queue, ask, connected
 from fault.small_store import SETTINGS, SmallStore
-from roketto.protocol.ids import decode_offset_id
-from roketto.store.store import Store, StoreSettings
+from roketto.protocol.codes import RequestCode, ResponseCode
+from roketto.protocol.command import Command
+from roketto.protocol.headers.base import encode_header
+from roketto.protocol.headers.query import QueryMessageRequest
+from roketto.protocol.record import decode_records
+from roketto.remoting.connection import Connection
 
 
 @pytest.mark.parametrize("is_synced", [True, False])
@@ -36,26 +41,51 @@ def test_every_key_is_found_after_a_kill(is_synced: bool) -> None:
     after.close()
 
 
-async def test_every_key_of_a_killed_broker_is_found(tmp_path: Path) -> None:
-    """Three lives of a broker, and a log of several files."""
+async def find(connection: Connection, key: str) -> list[str]:
+    """The ids of the messages that a broker finds by a key."""
+    header = QueryMessageRequest(
+        topic="T", key=key, max_num=9, begin_timestamp=0, end_timestamp=2**63 - 1
+    )
+    answer = await ask(connection, Command(RequestCode.QUERY_MESSAGE, encode_header(header)))
+    if answer.code == ResponseCode.QUERY_NOT_FOUND:
+        return []
+    assert answer.code == 0, answer.remark
+    return [record.offset_id for record in decode_records(memoryview(answer.body), strict=True)]
+
+
+async def find_all(
+    folder: Path, lives: int, least: int, *, program: Sequence[str] = ("roketto",)
+) -> int:
+    """Kill a broker some times, and ask the next one for every key; how many files its log has.
+
+    In each life so many requests are acknowledged at the least.
+    """
     producers = Producers([Queue("T", number) for number in range(4)], seed=1)
-    with Site(tmp_path, SMALL) as site:
-        for _ in range(3):
+    with Site(folder, SMALL, program=program) as site:
+        for _ in range(lives):
             async with producers.sending_to(site.start().address):
-                await producers.until_more(200, 30)
+                await producers.until_more(least, 30)
                 site.kill()
-        settings = StoreSettings(
-            segment_bytes=65_536, queue_file_bytes=2_000, index_slots=500, index_entries=5_000
-        )
-        store = Store(site.root, settings)
-        store.open(os.getpid())
-        try:
-            assert len(store._segments) > 3
-            places = {sent.value: sent.place for sent in producers.evidence if sent.place}
-            assert len(places) > 600
-            for value, place in places.items():
-                at = decode_offset_id(place.message_id).log_offset
-                for key in (f"K{value}", f"U{value}"):
-                    assert store.query("T", key, 9, 0, 1 << 60) == [at], key
-        finally:
-            store.close()
+        server = site.start()
+        places = {sent.value: sent.place for sent in producers.evidence if sent.place}
+        assert len(places) >= lives * least
+        async with connected(server.address) as connection:
+            missing = [
+                key
+                for value, place in places.items()
+                for key in (f"K{value}", f"U{value}")
+                if await find(connection, key) != [place.message_id]
+            ]
+        assert not missing, f"{len(missing)} of {2 * len(places)} keys, such as {missing[:3]}"
+        return len(list((site.root / "commitlog").iterdir()))
+
+
+async def test_every_key_of_a_killed_broker_is_found(tmp_path: Path) -> None:
+    """Over the wire, after three kills, in a log of several files."""
+    assert await find_all(tmp_path, lives=3, least=200) > 3
+
+
+async def test_an_index_that_is_begun_anew_is_noticed(tmp_path: Path) -> None:
+    """Planted: what Java does. The third life does not read again what the first one has sent."""
+    with pytest.raises(AssertionError, match=r"^\d+ of \d+ keys, such as "):
+        await find_all(tmp_path, lives=2, least=20, program=planted(lose_index))

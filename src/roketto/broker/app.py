@@ -22,6 +22,7 @@ from roketto.broker.handlers.transactions import ask_producer
 from roketto.broker.lanes import Lanes
 from roketto.broker.locks import QueueLocks
 from roketto.broker.longpoll import LongPolls
+from roketto.broker.lookup import Lookups
 from roketto.broker.minutes import Minutes
 from roketto.broker.offsets import Offsets
 from roketto.broker.put import put_as_is
@@ -187,6 +188,7 @@ class Broker:
             locks=QueueLocks(monotonic_s),
             filters=Filters(tables.filters, config, self._clock_ms),
             polls=polls,
+            lookups=Lookups(),
             durability=durability,
             delays=delays,
             transactions=transactions,

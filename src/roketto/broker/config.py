@@ -72,6 +72,7 @@ LONG: Final = Option(high=LONG_MAX, changeable=True)
 PERCENT: Final = Option(high=100, changeable=True)
 COUNT: Final = Option(low=1)
 TRANSFER: Final = Option(low=1, changeable=True, important=True)
+FOUND_AT_ONCE: Final = Option(low=1, high=65_536, changeable=True)
 INTERVAL_MS: Final = Option(low=1, high=86_400_000)
 LATER: Final = Option(effective=False, high=LONG_MAX)
 TRANSACTION: Final = Option(important=True, changeable=True, high=LONG_MAX)
@@ -229,7 +230,7 @@ class BrokerConfig(ServerConfig):
     message_index_enable: Annotated[bool, IMPORTANT] = True
     max_hash_slot_num: Annotated[int, COUNT] = 5_000_000
     max_index_num: Annotated[int, Option(low=2)] = 20_000_000
-    max_msgs_num_batch: Annotated[int, LATER] = 64
+    max_msgs_num_batch: Annotated[int, FOUND_AT_ONCE] = 64
     ha_listen_port: Annotated[int, Option(high=65_535)] = 0
     broker_role: Annotated[
         str,
@@ -243,7 +244,7 @@ class BrokerConfig(ServerConfig):
     flush_delay_offset_interval: Annotated[int, LATER] = 10_000
     clean_file_forcibly_enable: Annotated[bool, Option(changeable=True, important=True)] = True
     os_page_cache_busy_time_out_mills: Annotated[int, LONG] = 1_000
-    default_query_max_num: Annotated[int, LATER] = 32
+    default_query_max_num: Annotated[int, FOUND_AT_ONCE] = 32
     enable_d_leger_commit_log: Annotated[
         bool, Option(key="enableDLegerCommitLog", choices=("false",), reason=NO_REPLICATION)
     ] = False

@@ -12,6 +12,7 @@ from roketto.broker.filters import Filters
 from roketto.broker.groups import Groups
 from roketto.broker.locks import QueueLocks
 from roketto.broker.longpoll import LongPolls
+from roketto.broker.lookup import Lookups
 from roketto.broker.offsets import Offsets
 from roketto.broker.registration import Registration
 from roketto.broker.sending import Sending
@@ -47,6 +48,7 @@ class Context:
     locks: QueueLocks
     filters: Filters
     polls: LongPolls
+    lookups: Lookups
     durability: Durability
     delays: Delays
     transactions: Transactions

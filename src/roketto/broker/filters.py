@@ -275,6 +275,10 @@ class Filters:
         except FilterError:  # of a file that another broker has written
             return None
 
+    def kept(self, topic: str, group: str) -> ConsumerFilter | None:
+        """What is kept of the filter of a group, for operators; None without one."""
+        return self._table.get(topic, group)
+
     def compile(self, expression_type: str | None, expression: str | None) -> SqlFilter:
         """The compiled form of an expression; FilterError says what is wrong with it."""
         if expression_type != SQL92:

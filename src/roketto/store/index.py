@@ -441,9 +441,75 @@ class Index:
                 break
         return found
 
+    def search(self, topic: str, key: str, begin_ms: int, end_ms: int) -> "KeySearch":
+        """A query without a bound, in pieces; the files are those of now."""
+        self._flush_if_possible()
+        files: list[IndexFile] = []
+        for file in reversed(self._index_files):
+            if file.overlaps(begin_ms, end_ms):
+                files.append(file)
+            if file.begin_time_ms < begin_ms:
+                break
+        return KeySearch(self, files, self.key_hash(topic, key), begin_ms, end_ms)
+
+    def use_for(self, file: IndexFile) -> bool:
+        """Have a file mapped for somebody who reads it; False if it was removed."""
+        if file not in self._index_files:
+            return False
+        self._use(file)
+        return True
+
+    @property
+    def last_update(self) -> tuple[int, int]:
+        """When the newest message in the files was stored, and its log offset."""
+        if not self._index_files:
+            return 0, 0
+        last = self._index_files[-1]
+        return last.end_time_ms, last.log_offset_end
+
     def key_hash(self, topic: str, key: str) -> int:
         """Java's hash of ``topic#key`` without its sign."""
         return self._hashes.one(topic, key)
+
+
+class KeySearch:
+    """A search that goes on where it stopped: a key may have millions of messages.
+
+    search = index.search("T", "key", begin_ms, end_ms)
+    while not search.is_done:
+        offsets = search.step(1_000)      # newest first; other keys, and one twice, among them
+    """
+
+    __slots__ = ("_begin_ms", "_end_ms", "_files", "_index", "_key_hash", "_number")
+
+    def __init__(
+        self, index: Index, files: list[IndexFile], key_hash: int, begin_ms: int, end_ms: int
+    ) -> None:
+        self._index = index
+        self._files = files[::-1]  # the newest is the last
+        self._key_hash = key_hash
+        self._begin_ms = begin_ms
+        self._end_ms = end_ms
+        self._number: int | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return not self._files
+
+    def step(self, looks_max: int) -> list[int]:
+        """Log offsets that a look at so many entries of one file has found, newest first."""
+        found: list[int] = []
+        file = self._files[-1]
+        number = 0
+        if self._index.use_for(file):
+            number = file.walk(
+                found, self._key_hash, self._begin_ms, self._end_ms, self._number, looks_max
+            )
+        self._number = number
+        if not number:
+            self._files.pop()
+            self._number = None
+        return found
 
 
 def _is_file_name(name: str) -> bool:

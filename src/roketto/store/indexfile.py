@@ -247,6 +247,39 @@ class IndexFile:
                 return
             above, number = number, previous
 
+    def walk(
+        self,
+        found: list[int],
+        key_hash: int,
+        begin_ms: int,
+        end_ms: int,
+        number: int | None,
+        looks_max: int,
+    ) -> int:
+        """The same in pieces: look at so many entries from ``number`` on; which one is next.
+
+        None begins with the newest, 0 is the end. The time of the first entry is that of the
+        header: its seconds count from another one, and ``find``, as Java, takes it for later.
+        """
+        if number is None:
+            slot_at = _HEADER_BYTES + key_hash % self._slots * _SLOT_BYTES
+            (number,) = _SLOT.unpack_from(self._view, slot_at)
+        assert number is not None
+        if number >= self.count:
+            return 0
+        for _ in range(looks_max):
+            if number <= 0:
+                break
+            entry_at = self._entries_at + number * _ENTRY_BYTES
+            entry_hash, log_offset, seconds, previous = _ENTRY.unpack_from(self._view, entry_at)
+            time_ms = self.begin_time_ms + (seconds * 1000 if number > 1 else 0)
+            if seconds < 0 or time_ms < begin_ms or previous >= number:
+                previous = 0
+            if entry_hash == key_hash and seconds >= 0 and begin_ms <= time_ms <= end_ms:
+                found.append(log_offset)
+            number = previous
+        return max(number, 0)
+
     def restore(self, header: bytes) -> bool:
         """Put the file back to an earlier header of its own, after a crash; False if it cannot be.
 

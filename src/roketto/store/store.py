@@ -25,7 +25,7 @@ from roketto.store.dispatch import Arrival, DelayOfLevel, Dispatcher
 from roketto.store.errors import DiskFullError, StoreError
 from roketto.store.files import FileLock, Files
 from roketto.store.flush import Flusher
-from roketto.store.index import Index
+from roketto.store.index import Index, KeySearch
 from roketto.store.put_result import BatchResult, PutResult
 from roketto.store.queues import Queues
 from roketto.store.reading import GetResult, Predicate, get_messages, get_range
@@ -459,11 +459,24 @@ class Store:
 
         The index knows hashes only: whoever shows the messages compares the key itself.
         """
-        if self._index is None:
-            raise StoreError("messages cannot be found by key: messageIndexEnable is false")
-        found = self._index.query(topic, key, min(count_max, _QUERY_MAX), begin_ms, end_ms)
+        found = self._known_index.query(topic, key, min(count_max, _QUERY_MAX), begin_ms, end_ms)
         least, most = self._log.min_offset, self._log.max_offset
         return sorted({offset for offset in found if least <= offset < most})
+
+    def search(self, topic: str, key: str, begin_ms: int, end_ms: int) -> KeySearch:
+        """The same in pieces; the log may not have what is found any more."""
+        return self._known_index.search(topic, key, begin_ms, end_ms)
+
+    @property
+    def index_update(self) -> tuple[int, int]:
+        """When the newest message that is indexed was stored, and its log offset."""
+        return self._known_index.last_update
+
+    @property
+    def _known_index(self) -> Index:
+        if self._index is None:
+            raise StoreError("messages cannot be found by key: messageIndexEnable is false")
+        return self._index
 
     def offset_by_time(
         self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = Boundary.LOWER

@@ -35,8 +35,10 @@ from roketto.protocol.command import Command
 from roketto.protocol.record import Record
 from roketto.remoting.connection import Connection, Reply
 from roketto.store.appender import Appender
+from roketto.store.checkpoint import IndexMark
 from roketto.store.disk import Disk, Usage
 from roketto.store.diskgate import DiskGate
+from roketto.store.index import Index
 from roketto.store.offset_table import ConsumeOffsetTable
 from roketto.store.put_result import BatchResult, PutResult
 
@@ -277,12 +279,25 @@ def register_once() -> None:
     put(Registrar, "_do", do_once)
 
 
+def lose_index() -> None:
+    """After a kill the index is begun anew, as Java's is: only what is read again is in it."""
+    load_marked = Index.load_marked
+
+    def load_nothing(index: Index, mark: IndexMark, *, is_exact: bool) -> bool:
+        load_marked(index, mark, is_exact=is_exact)
+        index.clear()
+        return True
+
+    put(Index, "load_marked", load_nothing)
+
+
 BUGS: Final[dict[str, Callable[[], None]]] = {
     bug.__name__: bug
     for bug in (
         acknowledge_early, note_lanes, deliver_again, deliver_early, deliver_some, share_the_store,
         stop_abruptly, limit_the_disk, stay_full, forget_commits, skip_one, forget_places,
         lock_for_all, retry_once_more, register_once, forget_ends, lose_commits,
+        lose_index,
     )
 }  # fmt: skip
 

@@ -23,8 +23,8 @@ T = TypeVar("T")
 class ClientsRig(PullRig):
     """Topic T with four queues, and whoever asks."""
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
+    def __init__(self, root: Path, *, index_enable: bool = False) -> None:
+        super().__init__(root, index_enable=index_enable)
         self.context.locks = QueueLocks(lambda: self.now_s)
 
     def ask(

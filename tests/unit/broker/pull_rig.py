@@ -11,6 +11,7 @@ from roketto.broker.context import Context
 from roketto.broker.filters import Filters
 from roketto.broker.groups import Groups
 from roketto.broker.longpoll import LongPolls
+from roketto.broker.lookup import Lookups
 from roketto.broker.offsets import Offsets
 from roketto.broker.stats import Statistics
 from roketto.broker.topics import Topics
@@ -43,7 +44,9 @@ START_MS = 1_700_000_000_000
 class PullRig:
     """Topic T with four queues, and whoever reads it."""
 
-    def __init__(self, root: Path, *, segment_bytes: int = 65_536) -> None:
+    def __init__(
+        self, root: Path, *, segment_bytes: int = 65_536, index_enable: bool = False
+    ) -> None:
         self.now_ms = START_MS
         self.now_s = 100.0
         self.soon: list[Callable[[], None]] = []
@@ -53,8 +56,8 @@ class PullRig:
         files, tables = Files(), root / "config"
         self.polls = LongPolls(call_soon=self._call_soon, now_s=lambda: self.now_s)
         settings = StoreSettings(
-            segment_bytes=segment_bytes, queue_file_bytes=20_000, index_enable=False,
-            flush=FlushSettings(interval_ms=3_600_000),
+            segment_bytes=segment_bytes, queue_file_bytes=20_000, index_enable=index_enable,
+            index_slots=16, index_entries=4_096, flush=FlushSettings(interval_ms=3_600_000),
         )  # fmt: skip
         self.store = Store(
             root, settings, files=files, clock_ms=self.clock_ms, on_arrival=self.polls.arrived
@@ -72,6 +75,7 @@ class PullRig:
             "clients": Clients(self.config, lambda: self.now_s),
             "filters": Filters(FilterTable(files, tables), self.config, self.clock_ms),
             "polls": self.polls,
+            "lookups": Lookups(lambda: self.now_s),
             "stats": Statistics(now_s=lambda: self.now_s),
         }
         # Readers see nothing of the rest.

@@ -19,6 +19,7 @@ from roketto.broker.groups import Groups
 from roketto.broker.handlers.send import ROUTES
 from roketto.broker.locks import QueueLocks
 from roketto.broker.longpoll import LongPolls
+from roketto.broker.lookup import Lookups
 from roketto.broker.offsets import Offsets
 from roketto.broker.put import put_as_is
 from roketto.broker.sending import Sending
@@ -141,6 +142,7 @@ class SendRig:
             locks=QueueLocks(self.clock_s),
             filters=Filters(FilterTable(files, tables), self.config, self.clock_ms),
             polls=LongPolls(now_s=self.clock_s),
+            lookups=Lookups(self.clock_s),
             durability=Durability(
                 self.store.advance, is_sync=self.is_sync, timeout_s=5.0, now_s=self.clock_s
             ),

@@ -135,6 +135,45 @@ def test_a_query_walks_back_through_the_files_until_it_has_enough(tmp_path: Path
     index.close()
 
 
+def searched(index: Index, key: str, looks: int, begin_ms: int, end_ms: int) -> list[int]:
+    search = index.search("T", key, begin_ms, end_ms)
+    offsets: list[int] = []
+    while not search.is_done:
+        offsets += search.step(looks)
+    return offsets
+
+
+def test_a_search_in_pieces_walks_back_through_the_files(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    assert searched(index, "k", 1, 0, 2 * T0) == []
+    assert index.last_update == (0, 0)
+    for n in range(13):
+        index.put("T", "k", None, n, T0 + n * 1000)
+    for looks in (1, 2, 100):
+        assert searched(index, "k", looks, 0, 2 * T0) == list(range(12, -1, -1))
+        assert searched(index, "k", looks, T0 + 7000, T0 + 8000) == [8, 7]
+        assert searched(index, "k", looks, 0, T0 - 1) == []
+        assert searched(index, "other", looks, 0, 2 * T0) == []
+    assert index.last_update == (T0 + 12_000, 12)
+    index.close()
+
+
+def test_files_that_go_during_a_search_are_passed_by(tmp_path: Path) -> None:
+    """The log has lost their messages; and what is filed meanwhile is not looked for."""
+    index = new_index(tmp_path)
+    for n in range(13):
+        index.put("T", "k", None, n, T0 + n * 1000)
+    search = index.search("T", "k", 0, 2 * T0)
+    assert search.step(2) == [12, 11]
+    index.put("T", "k", None, 13, T0 + 13_000)
+    assert index.delete_below(10) == 2
+    found = []
+    while not search.is_done:
+        found += search.step(2)
+    assert found == [10]
+    index.close()
+
+
 def test_one_query_finds_no_more_than_the_bound(tmp_path: Path) -> None:
     index = new_index(tmp_path, entries=200)
     for n in range(100):

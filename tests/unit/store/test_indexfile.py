@@ -242,6 +242,56 @@ def test_truncation_to_the_first_entry_keeps_its_time(file: IndexFile, tmp_path:
     assert bytes(second._view) == before
 
 
+def walked(
+    file: IndexFile, key_hash: int, looks: int, begin_ms: int = 0, end_ms: int = 2 * T0
+) -> list[list[int]]:
+    """What each piece of a walk finds."""
+    pieces: list[list[int]] = []
+    number: int | None = None
+    while number != 0:
+        pieces.append([])
+        number = file.walk(pieces[-1], key_hash, begin_ms, end_ms, number, looks)
+    return pieces
+
+
+def test_a_walk_in_pieces_finds_what_one_look_finds(file: IndexFile) -> None:
+    """Whatever the size of the pieces; entries of other keys of the slot count as looked at."""
+    for n, key_hash in enumerate((1, 5, 1, 5, 1)):
+        put(file, [key_hash], n * 100, T0 + n * 1500)
+    assert walked(file, 1, 1) == [[400], [], [200], [], [0]]
+    assert walked(file, 1, 2) == [[400], [200], [0]]
+    assert walked(file, 1, 9) == [[400, 200, 0]]
+    assert walked(file, 1, 9, T0 + 3000, T0 + 5999) == [[200]]
+    assert walked(file, 2, 9) == [[]]
+
+
+def test_the_first_entry_of_a_later_file_is_found_at_its_time(
+    file: IndexFile, tmp_path: Path
+) -> None:
+    """It counts its seconds from the end of the file before: Java looks for it in the future."""
+    put(file, [1], 100, T0)
+    second = new_file(tmp_path / "20231114221320001")
+    second.follow(file)
+    put(second, [1], 200, T0 + 9_000)
+    assert walked(second, 1, 9, T0 + 9_000, T0 + 9_000) == [[200]]
+    assert found(second, 1, T0 + 9_000, T0 + 9_000) == []
+    second.close()
+
+
+@pytest.mark.parametrize("damage", ["itself", "behind", "negative", "beyond"])
+def test_a_walk_ends_where_a_chain_is_damaged(file: IndexFile, damage: str) -> None:
+    for n in range(3):
+        put(file, [1], n * 100, T0)
+    entry_at = file._entries_at + 3 * 20
+    if damage == "negative":
+        struct.pack_into(">i", file._view, entry_at + 12, -1)
+    elif damage == "beyond":
+        struct.pack_into(">i", file._view, 40 + 1 % SLOTS * 4, 4)
+    else:
+        struct.pack_into(">i", file._view, entry_at + 16, {"itself": 3, "behind": 5}[damage])
+    assert walked(file, 1, 9) == [[] if damage in ("negative", "beyond") else [200]]
+
+
 def test_truncation_of_everything_leaves_an_empty_file(file: IndexFile) -> None:
     put(file, [1], 700, T0)
     file.truncate(0)

@@ -139,6 +139,10 @@ def test_what_is_appended_can_be_read_at_once(rig: Rig) -> None:
     assert rig.store.record_by_id(put[2].message_id).body == b"message 2"
     assert rig.store.query("T", "U1", 32, 0, 1 << 60) == [put[1].log_offset]
     assert rig.store.query("T", "all", 32, 0, 1 << 60) == [p.log_offset for p in put]
+    search = rig.store.search("T", "all", 0, 1 << 60)
+    assert search.step(9) == [p.log_offset for p in reversed(put)]
+    assert search.is_done
+    assert rig.store.index_update == (put[2].store_time_ms, put[2].log_offset)
     assert rig.store.offset_by_time("T", 0, put[1].store_time_ms) == 1
     assert rig.store.offset_by_time("T", 0, put[1].store_time_ms, Boundary.UPPER) == 1
     assert rig.store.offset_by_time("Nothing", 0, 0) == 0
