@@ -172,7 +172,7 @@ class BrokerConfig(ServerConfig):
     acl_enable: Annotated[bool, NO_ACCESS_CONTROL] = False
     store_reply_message_enable: Annotated[bool, CHANGEABLE] = True
     enable_detail_stat: Annotated[bool, FIXED] = True
-    use_server_side_reset_offset: Annotated[bool, LATER] = True
+    use_server_side_reset_offset: Annotated[bool, CHANGEABLE] = True
     enable_controller_mode: Annotated[bool, Option(choices=("false",), reason=NO_REPLICATION)] = (
         False
     )

@@ -31,6 +31,7 @@ from roketto.broker.delay_levels import (
     schedule,
 )
 from roketto.clock import monotonic_s, wall_ms
+from roketto.protocol.bodies.offsets import DelayOffsetSerializeWrapper
 from roketto.protocol.errors import IllegalNameError, RecordError
 from roketto.protocol.names import SCHEDULE_TOPIC
 from roketto.protocol.record import Record
@@ -143,6 +144,10 @@ class Delays:
         self._mark: dict[int, int] = {}
         self._mark_end = 0
         self._refused = ""
+
+    def wrapper(self) -> DelayOffsetSerializeWrapper:
+        """How far each level is, as slaves fetch it."""
+        return self._table.body
 
     # --- when a message comes ---------------------------------------------------------------------
 

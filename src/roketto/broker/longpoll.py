@@ -161,6 +161,10 @@ class LongPolls:
         if found:
             self._wake(found)
 
+    def wake_queue(self, topic: str, queue_id: int) -> None:
+        """Let the requests of one queue be looked at again."""
+        self._wake(list(self._queues.get((topic, queue_id), ())))
+
     def wake_all(self) -> None:
         """Let every request be looked at again, as if a message had come for each."""
         self._wake([poll for polls in self._queues.values() for poll in polls])

@@ -136,6 +136,8 @@ class PullLane:
             queue = context.store.queue(asked.topic, asked.queue_id)
             if queue is None or asked.queue_offset >= queue.queue_offset_max:
                 return False  # as with most pulls of those who keep up: let it not be checked twice
+            if context.offsets.has_reset(asked.topic, asked.group, asked.queue_id):
+                return False
             group = context.groups.get(asked.group)
             if group is None:
                 return False

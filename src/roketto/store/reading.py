@@ -53,6 +53,8 @@ class GetStatus(Enum):
     OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
     NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
     NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+    OFFSET_RESET = "OFFSET_RESET"
+    """Said by the broker, of a queue in which an operator has moved the group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,12 +56,14 @@ CREATORS: Final = {
     Code.UPDATE_AND_CREATE_TOPIC_LIST, Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
     Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, Code.GET_SUBSCRIPTIONGROUP_CONFIG,
     Code.LOCK_BATCH_MQ, Code.UPDATE_CONSUMER_OFFSET,
+    Code.INVOKE_BROKER_TO_RESET_OFFSET, Code.CLONE_GROUP_OFFSET,
 }  # fmt: skip
 """Requests by which something would come to be, or be read: an illegal name is refused."""
 
 NAMELESS: Final = {
     Code.GET_BROKER_CONFIG, Code.UPDATE_BROKER_CONFIG, Code.GET_BROKER_RUNTIME_INFO,
     Code.GET_ALL_TOPIC_CONFIG, Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    Code.GET_ALL_CONSUMER_OFFSET, Code.GET_ALL_DELAY_OFFSET,
 }  # fmt: skip
 
 _NAME_FIELD: Final = re.compile(r"(topic|group)(_?name)?$|^origin_topic$|^topic_list$")

@@ -110,3 +110,21 @@ async def test_what_operators_change_is_saved_before_they_are_told(tmp_path: Pat
     answer = await work
     assert (answer.code, answer.remark) == (1, "a restart would forget it")
     rig.close()
+
+
+async def test_offsets_that_operators_move_are_saved_before_they_are_told(tmp_path: Path) -> None:
+    """What consumers commit is not: they would only consume some messages again."""
+    rig = SendRig(tmp_path)
+    dispatcher = Dispatcher(rig.context)
+    rig.context.groups.find("G")
+    where = {"topic": "T", "group": "G", "timestamp": "0", "isForce": "true"}
+    for code, fields in (
+        (RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, where),
+        (RequestCode.CLONE_GROUP_OFFSET, {"srcGroup": "G", "destGroup": "H", "topic": "T"}),
+    ):
+        saves = rig.saves
+        work = dispatcher.handle(rig.connection.as_connection, Command(code, fields))
+        assert inspect.iscoroutine(work), code
+        answer = await work
+        assert (answer.code, rig.saves) == (0, saves + 1)
+    rig.close()

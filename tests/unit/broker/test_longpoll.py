@@ -223,6 +223,16 @@ def test_all_can_be_woken_at_once(rig: Rig) -> None:
     assert [poll.resumed for poll in polls] == [[False]] * 3
 
 
+def test_those_of_one_queue_can_be_woken(rig: Rig) -> None:
+    """And no others."""
+    rig.polls.wake_queue("T", 1)
+    assert rig.turn() == 0
+    polls = [rig.park(Waiter(rig.connection, queue_id=queue)) for queue in (0, 1, 1)]
+    rig.polls.wake_queue("T", 1)
+    rig.turn()
+    assert [poll.resumed for poll in polls] == [[], [False], [False]]
+
+
 def test_the_end_answers_all_and_parks_no_more(rig: Rig) -> None:
     waiting, woken = rig.park(Waiter(rig.connection)), rig.park(Waiter(rig.connection, queue_id=1))
     rig.polls.arrived(arrival(queue_id=1))

@@ -114,3 +114,71 @@ def test_a_deleted_group_takes_its_offsets_along(offsets: Offsets) -> None:
     assert offsets.pulled("T", "G", 0) is None
     assert (offsets.get("T", "H", 0), offsets.pulled("T", "H", 0)) == (1, 2)
     assert offsets.wrapper().offset_table == {"T@H": {0: 1}}
+
+
+# --- resets ---------------------------------------------------------------------------------------
+
+
+def test_a_reset_counts_at_once_and_until_it_was_told(offsets: Offsets) -> None:
+    """What a group commits before it has heard of it is of before; what it was sent it was sent."""
+    offsets.commit("T", "G", 0, 9)
+    offsets.note_pulled("T", "G", 0, 12)
+    offsets.reset("T", "G", 0, 4)
+    assert (offsets.get("T", "G", 0), offsets.pulled("T", "G", 0)) == (4, 12)
+    offsets.commit("T", "G", 0, 10)
+    assert offsets.get("T", "G", 0) == 4
+    assert offsets.has_reset("T", "G", 0)
+    assert offsets.take_reset("T", "G", 0) == 4
+    assert offsets.take_reset("T", "G", 0) is None
+    assert not offsets.has_reset("T", "G", 0)
+    offsets.commit("T", "G", 0, 5)
+    assert offsets.get("T", "G", 0) == 5
+
+
+def test_a_reset_is_of_one_queue_and_outlives_the_process(offsets: Offsets, tmp_path: Path) -> None:
+    """Nobody has to be told after a start: whoever consumes asks then."""
+    offsets.reset("T", "G", 1, 4)
+    for topic, group, queue_id in (("T", "G", 0), ("U", "G", 1), ("T", "H", 1)):
+        assert not offsets.has_reset(topic, group, queue_id)
+        assert offsets.take_reset(topic, group, queue_id) is None
+        offsets.commit(topic, group, queue_id, 7)
+        assert offsets.get(topic, group, queue_id) == 7
+    assert offsets.save()
+    again = load(tmp_path)
+    assert again.get("T", "G", 1) == 4
+    assert not again.has_reset("T", "G", 1)
+
+
+@pytest.mark.parametrize("remove", ["remove_topic", "remove_group"])
+def test_what_is_deleted_takes_its_resets_along(offsets: Offsets, remove: str) -> None:
+    """Those of others stay."""
+    offsets.reset("T", "G", 0, 4)
+    offsets.reset("U", "H", 0, 4)
+    getattr(offsets, remove)("T" if remove == "remove_topic" else "G")
+    assert not offsets.has_reset("T", "G", 0)
+    assert offsets.has_reset("U", "H", 0)
+
+
+def test_a_group_is_given_the_offsets_of_another(offsets: Offsets) -> None:
+    """In the topic, in place of all that it had there; resets of before included."""
+    for queue_id in (0, 1):
+        offsets.commit("T", "G", queue_id, 5 + queue_id)
+    offsets.commit("T", "H", 7, 7)
+    offsets.reset("T", "H", 1, 2)
+    offsets.clone("T", "G", "H")
+    assert offsets.offsets("T", "H") == offsets.offsets("T", "G") == {0: 5, 1: 6}
+    assert not offsets.has_reset("T", "H", 1)
+    offsets.clone("T", "G", "G")
+    offsets.clone("T", "nobody", "G")
+    offsets.clone("U", "G", "H")
+    assert offsets.offsets("T", "G") == {0: 5, 1: 6}
+    assert offsets.offsets("U", "H") == {}
+
+
+def test_slaves_fetch_which_topics_each_group_has(offsets: Offsets) -> None:
+    """Beside the offsets."""
+    for topic, group in (("T", "G"), ("U", "G"), ("T", "H")):
+        offsets.commit(topic, group, 0, 1)
+    body = offsets.wrapper()
+    assert body.group_topic_map == {"G": ["T", "U"], "H": ["T"]}
+    assert len(body.offset_table) == 3

@@ -127,6 +127,18 @@ def test_a_lane_knows_what_it_was_asked_before(rig: PullRig) -> None:
     assert quick(rig, frame, lane) is None
 
 
+def test_a_reset_is_left_to_the_ordinary_way(rig: PullRig) -> None:
+    """Others are not slowed down by it."""
+    lane = PullLane(rig.context)
+    frame, other = frame_of(dict(FIELDS)), frame_of({**FIELDS, "queueId": "1"})
+    assert quick(rig, frame, lane) is not None
+    rig.context.offsets.reset("T", "G", 0, 3)
+    assert quick(rig, frame, lane) is None
+    assert quick(rig, other, lane) is not None
+    assert b"OFFSET_RESET" in ordinary(rig, frame)
+    assert quick(rig, frame, lane) is not None
+
+
 def test_texts_that_could_be_divided_otherwise_are_left_alone(rig: PullRig) -> None:
     """What is remembered of one pull is never taken for another."""
     lane = PullLane(rig.context)

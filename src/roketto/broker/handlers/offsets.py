@@ -54,15 +54,17 @@ def update(context: Context, connection: Connection, request: Command) -> Comman
     if context.groups.get(said.consumer_group) is None:
         reason = f"Group {said.consumer_group[:255]} not exist!"
         raise RequestError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
-    if not _is_queue(context, said.topic, said.queue_id):
+    if not is_queue(context, said.topic, said.queue_id):
         return request.answer()
+    if context.offsets.has_reset(said.topic, said.consumer_group, said.queue_id):
+        return request.answer(remark="Offset has been previously reset")
     context.offsets.commit(
         said.topic, said.consumer_group, said.queue_id, said.consume_offset, connection.peer
     )
     return request.answer()
 
 
-def _is_queue(context: Context, topic: str, queue_id: int) -> bool:
+def is_queue(context: Context, topic: str, queue_id: int) -> bool:
     """Whether a topic has such a queue, or had: it may have been made smaller since.
 
     Java keeps offsets of queues that never were; here they would only fill the table.

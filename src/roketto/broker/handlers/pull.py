@@ -52,6 +52,7 @@ _FOUND: Final = int(ResponseCode.SUCCESS)
 _NOT_FOUND: Final = int(ResponseCode.PULL_NOT_FOUND)
 _RETRY: Final = int(ResponseCode.PULL_RETRY_IMMEDIATELY)
 _MOVED: Final = int(ResponseCode.PULL_OFFSET_MOVED)
+_RESET: Final = GetStatus.OFFSET_RESET
 
 
 class ForbiddenError(RequestError):
@@ -134,7 +135,8 @@ def _pull(
     if pulled is None:
         _wait_for_turn(context, connection, request, asked)
         return None
-    commit(context, connection, asked)
+    if pulled.found.status is not _RESET:
+        commit(context, connection, asked)
     if pulled.code == _NOT_FOUND and asked.sys_flag & PULL_SUSPEND:
         parked = ParkedPull(context, connection, request, asked, pulled.wanted)
         if context.polls.park(parked):
@@ -304,11 +306,24 @@ def _run(
     topic, wanted = check(context, connection, asked, group)
     if must_wait and wanted.needs_properties:
         return None
-    found = read(context, asked, wanted)
+    found = _reset_of(context, asked)
+    if found is None:
+        found = read(context, asked, wanted)
     code = code_of(found, asked.queue_offset)
     if code != _FOUND:
         context.stats.note_get(asked.topic, asked.group, asked.queue_id, 0, 0)
     return Pulled(code, found, topic, group, wanted)
+
+
+def _reset_of(context: Context, asked: Asked) -> GetResult | None:
+    """Where an operator wants the group to go on; None, nearly always, if it is not to move."""
+    topic, queue_id = asked.topic, asked.queue_id
+    offset = context.offsets.take_reset(topic, asked.group, queue_id)
+    if offset is None:
+        return None
+    queue = context.store.queue(topic, queue_id)
+    least, most = (0, 0) if queue is None else (queue.queue_offset_min, queue.queue_offset_max)
+    return GetResult(_RESET, offset, least, most, [])
 
 
 def check(

@@ -114,6 +114,14 @@ def test_a_queue_that_its_topic_no_longer_has_is_still_consumed(rig: ClientsRig)
     assert query(rig, 3) == 1
 
 
+def test_a_commit_from_before_a_reset_moves_nothing(rig: ClientsRig) -> None:
+    """As in Java, whoever commits is told so; and where to go on is the reset."""
+    rig.context.offsets.reset("T", "G", 0, 3)
+    answer = rig.ask(UPDATE, where(commitOffset=9))
+    assert (answer.code, answer.remark) == (0, "Offset has been previously reset")
+    assert query(rig) == 3
+
+
 # --- operators ------------------------------------------------------------------------------------
 
 

@@ -526,3 +526,45 @@ def test_a_failure_of_the_store_is_answered_when_the_pull_wakes(
     assert answer.code == ResponseCode.SYSTEM_ERROR
     assert answer.remark is not None
     assert "the disk is gone" in answer.remark
+
+
+# --- resets ---------------------------------------------------------------------------------------
+
+
+def test_a_reset_is_the_answer_to_the_next_pull_of_its_queue(rig: PullRig) -> None:
+    """Once, and what the pull commits is of before it."""
+    rig.send(5)
+    rig.context.offsets.reset("T", "G", 0, 2)
+    asked = request(4, SUBSCRIPTION | COMMIT, commitOffset="4")
+    answer = pull(rig, asked)
+    assert (answer.code, answer.remark) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET")
+    assert answer.ext == {
+        "suggestWhichBrokerId": "0", "nextBeginOffset": "2", "minOffset": "0", "maxOffset": "5",
+        "topicSysFlag": "0", "groupSysFlag": "0",
+    }  # fmt: skip
+    assert body_of(answer) == b""
+    assert rig.context.offsets.get("T", "G", 0) == 2
+    assert offsets_of(pull(rig, request(2))) == [2, 3, 4]
+
+
+def test_a_reset_is_told_in_a_queue_that_nobody_has_written_to(rig: PullRig) -> None:
+    """And in no other; whoever pulls for another group is not moved."""
+    rig.context.offsets.reset("T", "G", 3, 0)
+    assert pull(rig, request(0)).code == ResponseCode.PULL_NOT_FOUND
+    assert pull(rig, request(0, queueId="3", consumerGroup="H")).code == ResponseCode.PULL_NOT_FOUND
+    answer = pull(rig, request(7, queueId="3"))
+    assert (answer.code, next_offset(answer)) == (ResponseCode.PULL_OFFSET_MOVED, 0)
+
+
+def test_a_pull_that_waits_hears_of_a_reset_when_it_is_woken(rig: PullRig) -> None:
+    """Others of the queue go on waiting."""
+    rig.send(5)
+    other = FakeConnection("10.0.0.8:1")
+    park(rig, request(5, SUBSCRIPTION | SUSPEND))
+    park(rig, request(5, SUBSCRIPTION | SUSPEND, consumerGroup="H"), other)
+    rig.context.offsets.reset("T", "G", 0, 2)
+    rig.polls.wake_queue("T", 0)
+    rig.turn()
+    ((_, answer),) = rig.connection.replies
+    assert (answer.code, next_offset(answer)) == (ResponseCode.PULL_OFFSET_MOVED, 2)
+    assert (other.replies, len(rig.polls)) == ([], 1)
