@@ -28,6 +28,7 @@ from roketto.broker.offsets import Offsets
 from roketto.broker.put import put_as_is
 from roketto.broker.recovery_progress import RecoveryProgress
 from roketto.broker.registration import Registration
+from roketto.broker.relays import Relays
 from roketto.broker.sending import Sending
 from roketto.broker.settings import busy_after_s, server_settings, store_settings
 from roketto.broker.stats import Statistics
@@ -189,6 +190,7 @@ class Broker:
             filters=Filters(tables.filters, config, self._clock_ms),
             polls=polls,
             lookups=Lookups(),
+            relays=Relays(),
             durability=durability,
             delays=delays,
             transactions=transactions,

@@ -88,6 +88,13 @@ class ConsumerGroup:
     def member(self, connection: Connection) -> Member | None:
         return self._members.get(connection)
 
+    def find(self, client_id: str) -> Member | None:
+        """The member with an id; of a client that is there twice, the newer connection."""
+        for member in reversed(self._members.values()):
+            if member.client_id == client_id:
+                return member
+        return None
+
     def update_member(self, said: ConsumerData, member: Member) -> bool:
         """Take note of a heartbeat; whether the member is a new one."""
         self._note_change("consume type", self.consume_type, said.consume_type)

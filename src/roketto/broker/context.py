@@ -15,6 +15,7 @@ from roketto.broker.longpoll import LongPolls
 from roketto.broker.lookup import Lookups
 from roketto.broker.offsets import Offsets
 from roketto.broker.registration import Registration
+from roketto.broker.relays import Relays
 from roketto.broker.sending import Sending
 from roketto.broker.stats import Statistics
 from roketto.broker.topics import Topics
@@ -49,6 +50,7 @@ class Context:
     filters: Filters
     polls: LongPolls
     lookups: Lookups
+    relays: Relays
     durability: Durability
     delays: Delays
     transactions: Transactions

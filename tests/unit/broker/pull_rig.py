@@ -13,6 +13,7 @@ from roketto.broker.groups import Groups
 from roketto.broker.longpoll import LongPolls
 from roketto.broker.lookup import Lookups
 from roketto.broker.offsets import Offsets
+from roketto.broker.relays import Relays
 from roketto.broker.stats import Statistics
 from roketto.broker.topics import Topics
 from roketto.protocol.bodies.heartbeat import (
@@ -76,6 +77,7 @@ class PullRig:
             "filters": Filters(FilterTable(files, tables), self.config, self.clock_ms),
             "polls": self.polls,
             "lookups": Lookups(lambda: self.now_s),
+            "relays": Relays(),
             "stats": Statistics(now_s=lambda: self.now_s),
         }
         # Readers see nothing of the rest.

@@ -22,6 +22,7 @@ from roketto.broker.longpoll import LongPolls
 from roketto.broker.lookup import Lookups
 from roketto.broker.offsets import Offsets
 from roketto.broker.put import put_as_is
+from roketto.broker.relays import Relays
 from roketto.broker.sending import Sending
 from roketto.broker.stats import Statistics
 from roketto.broker.topics import Topics
@@ -143,6 +144,7 @@ class SendRig:
             filters=Filters(FilterTable(files, tables), self.config, self.clock_ms),
             polls=LongPolls(now_s=self.clock_s),
             lookups=Lookups(self.clock_s),
+            relays=Relays(),
             durability=Durability(
                 self.store.advance, is_sync=self.is_sync, timeout_s=5.0, now_s=self.clock_s
             ),

@@ -62,6 +62,18 @@ def test_a_client_that_reconnected_counts_once() -> None:
     assert len(group.members) == 3
 
 
+def test_a_member_is_found_by_its_id() -> None:
+    """Of one that has reconnected, the connection that is not yet found dead is the newer one."""
+    group, peers = ConsumerGroup("G"), [Peer(), Peer(), Peer()]
+    for client_id, peer in zip(("c1", "c2", "c1"), peers, strict=True):
+        group.update_member(Consumer().data(), member(client_id, peer))
+    first, second = group.find("c1"), group.find("c2")
+    assert first is not None
+    assert second is not None
+    assert (first.connection, second.connection) == (peers[2], peers[1])
+    assert group.find("c3") is None
+
+
 def test_a_connection_that_changes_its_client_is_noted(caplog: pytest.LogCaptureFixture) -> None:
     """The new id counts."""
     group, peer = ConsumerGroup("G"), Peer()
