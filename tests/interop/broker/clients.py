@@ -311,3 +311,59 @@ class Transacting:
 
     def end(self) -> None:
         self._shell.do("endTransacting", name=self.name)
+
+
+class Finder:
+    """A DefaultMQAdminExt that looks for messages and offsets; see `java/AdminCommands.java`."""
+
+    def __init__(self, clients: Clients) -> None:
+        self._shell = clients.shell
+
+    def view(self, topic: str, message_id: str) -> Message:
+        """The message with an id of either kind."""
+        return messages_of([self._shell.do("view", topic=topic, id=message_id)])[0]
+
+    def by_key(
+        self, topic: str, key: str, count: int = 64, begin_ms: int = 0, end_ms: int = 2**63 - 1
+    ) -> list[Message]:
+        """The messages with a key, stored in this time; none if the client says so by an error."""
+        try:
+            found = self._shell.do(
+                "byKey", topic=topic, key=key, count=count, begin=begin_ms, end=end_ms
+            )
+        except ClientError as error:
+            if error.code != NO_MESSAGE:
+                raise
+            return []
+        assert found["indexed"] > 0
+        return messages_of(found["messages"])
+
+    def reset(self, group: str, topic: str, timestamp_ms: int) -> dict[str, int]:
+        """Let a group go on at a time; the new offset of each queue."""
+        offsets: dict[str, int] = self._shell.do(
+            "reset", group=group, topic=topic, timestamp=timestamp_ms, force=True
+        )
+        return offsets
+
+    def client_id(self, group: str) -> str:
+        """The id of the only client of a group, once it is there."""
+        found: list[str] = []
+
+        def is_there() -> bool:
+            try:
+                found[:] = self._shell.do("ids", group=group)
+            except ClientError:
+                return False
+            return bool(found)
+
+        eventually(is_there, f"a client of {group}")
+        assert len(found) == 1
+        return found[0]
+
+    def do(self, command: str, **arguments: Any) -> Any:
+        """Anything else."""
+        return self._shell.do(command, **arguments)
+
+
+NO_MESSAGE: Final = 208
+"""The code with which clients say that no broker has found anything."""

@@ -27,6 +27,7 @@ _CONFIG: Final = {
     "enablePropertyFilter": "true",
     "transactionTimeOut": "1000",
     "transactionCheckInterval": "1000",
+    "traceTopicEnable": "true",
 }
 
 _PATIENT_JAVA: Final = {"waitTimeMillsInSendQueue": "10000", "osPageCacheBusyTimeOutMills": "10000"}

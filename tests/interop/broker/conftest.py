@@ -12,6 +12,7 @@ import pytest
 
 from interop.broker.clients import Clients
 from interop.broker.cluster import KINDS, Cluster, JavaCluster, OurCluster
+from interop.broker.moved_groups import MovedGroups
 from interop.peer import Peer
 
 
@@ -32,3 +33,13 @@ def clients(peer: Peer, cluster: Cluster) -> Iterator[Clients]:
     shell = peer.clients([cluster.name_server])
     yield Clients(shell)
     shell.close()
+
+
+@pytest.fixture(scope="session")
+def moved(cluster: Cluster, clients: Clients) -> Iterator[MovedGroups]:
+    """Groups that were reset while they consume. Clients take ten seconds for that: whoever only
+    wants to see that it begins asks first.
+    """
+    groups = MovedGroups(cluster, clients)
+    yield groups
+    groups.close()

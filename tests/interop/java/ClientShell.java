@@ -15,8 +15,8 @@ import org.apache.rocketmq.client.exception.RequestTimeoutException;
  * Runs clients of every kind in one JVM, since starting a JVM costs more than most scenarios. A line
  * of input is a JSON object: "do" names the command, the rest are its arguments. The answer is one
  * line: {"answer": ...}, or {"error": class, "code": of RocketMQ or absent, "text": message} for
- * what the client threw. ProducerCommands, TransactionCommands, PushCommands, PullCommands and
- * LiteCommands say what there is to do.
+ * what the client threw. ProducerCommands, TransactionCommands, PushCommands, PullCommands,
+ * LiteCommands, AdminCommands and TraceCommands say what there is to do.
  *
  * Usage: ClientShell NAMESRV
  */
@@ -36,6 +36,8 @@ public final class ClientShell {
         new PushCommands(settings).addTo(commands);
         new PullCommands(settings).addTo(commands);
         new LiteCommands(settings).addTo(commands);
+        new AdminCommands(settings).addTo(commands);
+        new TraceCommands(settings).addTo(commands);
         Waker.watch(Thread.currentThread());
         BufferedReader lines =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
