@@ -15,11 +15,19 @@ QUERY_OFFSET: Final = 14
 UPDATE_OFFSET: Final = 15
 _UPDATE_TOPIC: Final = 17
 MAX_OFFSET: Final = 30
+VIEW: Final = 33
 _HEARTBEAT: Final = 34
 SEND_BACK: Final = 36
+_BY_KEY: Final = 12
 _UPDATE_GROUP: Final = 200
+_RESET: Final = 222
+STATUS: Final = 223
+TIMES: Final = 303
+RUNNING: Final = 307
+DIRECTLY: Final = 309
 SEND_V2: Final = 310
 SEND_BATCH: Final = 320
+ENTRIES: Final = 321
 
 TOPIC: Final = "Refused"
 """Two queues; two messages in the first of them."""
@@ -105,6 +113,21 @@ def offset(code: int, **changes: str | None) -> Asked:
     if code == UPDATE_OFFSET:
         fields["commitOffset"] = "1"
     return Asked(code, _changed(fields, changes))
+
+
+def by_key(**changes: str | None) -> Asked:
+    """A question for messages by key, of all times."""
+    fields = {
+        "topic": TOPIC, "key": "k", "maxNum": "32", "beginTimestamp": "0",
+        "endTimestamp": str(2**63 - 1),
+    }  # fmt: skip
+    return Asked(_BY_KEY, _changed(fields, changes))
+
+
+def reset(**changes: str | None) -> Asked:
+    """A reset of all queues to their beginning."""
+    fields = {"topic": TOPIC, "group": GROUP, "timestamp": "0", "isForce": "true"}
+    return Asked(_RESET, _changed(fields, changes))
 
 
 def send_back(**changes: str | None) -> Asked:

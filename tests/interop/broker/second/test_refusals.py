@@ -12,23 +12,32 @@ import pytest
 from interop.broker.cluster import BrokerAddress, Cluster, OurCluster
 from interop.broker.second.refusals import (
     DEAF,
+    DIRECTLY,
+    ENTRIES,
+    GROUP,
     LIVE_GROUP,
     MAX_OFFSET,
     OFF_GROUP,
     OTHER,
     PULL,
     QUERY_OFFSET,
+    RUNNING,
     SEND,
     SEND_V2,
+    STATUS,
+    TIMES,
     TOPIC,
     UPDATE_OFFSET,
     VERSION,
+    VIEW,
     Asked,
     batch,
     batch_item,
+    by_key,
     offset,
     prepare,
     pull,
+    reset,
     send,
     send_back,
     send_v2,
@@ -222,7 +231,46 @@ PULLS = {
     "unknown request": Case(Asked(9999), NOT_SUPPORTED, " request type 9999 not supported"),
 }  # fmt: skip
 
+NOBODY = {"consumerGroup": GROUP, "clientId": "nobody"}
+
+QUESTIONS = {
+    "unknown key": Case(by_key(key="nobody"), NO_OFFSET, "can not find message, maybe time range"),
+    "key of another time": Case(by_key(endTimestamp="1"), NO_OFFSET, "can not find message, maybe"),
+    "place beyond the log": Case(
+        Asked(VIEW, {"offset": "1099511627776"}), SYSTEM_ERROR,
+        "can not find message by the offset, 1099511627776",
+    ),
+    "entries of an unknown queue": Case(
+        Asked(ENTRIES, {"topic": UNKNOWN, "queueId": "3", "index": "0", "count": "1"}),
+        SYSTEM_ERROR, f"3@{UNKNOWN} is not exist!",
+    ),
+    "reset in an unknown topic": Case(
+        reset(topic=UNKNOWN), NO_TOPIC, f"Topic {UNKNOWN} does not exist"
+    ),
+    "reset of an unknown group": Case(
+        reset(group="refusedNobody"), NO_GROUP, "Group refusedNobody does not exist"
+    ),
+    "reset beyond a queue": Case(
+        reset(queueId="0", offset="9"), SYSTEM_ERROR,
+        "Target offset 9 not in consume queue range [0-2]",
+    ),
+    "times of an unknown topic": Case(
+        Asked(TIMES, {"topic": UNKNOWN, "group": GROUP}), NO_TOPIC, f"topic[{UNKNOWN}] not exist"
+    ),
+    "running info of nobody": Case(
+        Asked(RUNNING, NOBODY), SYSTEM_ERROR, f"The Consumer <{GROUP}> <nobody> not online"
+    ),
+    "status of nobody": Case(Asked(STATUS, {"group": GROUP, "topic": TOPIC}), SYSTEM_ERROR),
+    "no message to consume": Case(Asked(DIRECTLY, NOBODY), SYSTEM_ERROR),
+    "no such message to consume": Case(
+        Asked(DIRECTLY, {**NOBODY, "msgId": "7F00000100002A9F0000010000000000"}), SYSTEM_ERROR
+    ),
+}  # fmt: skip
+
 DIFFERENCES = {
+    "reset of an unknown queue": Difference(
+        reset(queueId="9"), 0, INVALID, "Java notes an offset for a queue that nobody can have",
+    ),
     "no body": Difference(
         send(b""), SYSTEM_ERROR, ILLEGAL,
         "Java fails with a NullPointerException; the message is at fault, not the broker",
@@ -277,6 +325,12 @@ def test_send_is_refused(prepared: str, name: str) -> None:
 def test_pull_is_refused(prepared: str, name: str) -> None:
     """Queues, groups, subscriptions and offsets that cannot be, or are not there yet."""
     check(prepared, PULLS[name])
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_question_is_refused(prepared: str, name: str) -> None:
+    """Messages, offsets and consumers that are not there."""
+    check(prepared, QUESTIONS[name])
 
 
 def check(address: str, case: Case) -> None:
