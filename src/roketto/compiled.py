@@ -27,6 +27,7 @@ HOT_MODULES: Final = (
     "roketto.broker.send_lane",
     "roketto.broker.sending",
     "roketto.broker.stats",
+    "roketto.broker.stats_topics",
     "roketto.broker.stats_window",
     "roketto.broker.topics",
     "roketto.broker.wanted",

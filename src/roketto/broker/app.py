@@ -149,11 +149,16 @@ class Broker:
             on_flushed=self._note_flushed, on_failure=self._note_failure, waited=polls.queues,
             on_wanted=self._want_flush,
         )  # fmt: skip
-        stats = Statistics(enable_detail_stat=config.enable_detail_stat)
+        is_sync = config.flush_disk_type == "SYNC_FLUSH"
+        stats = Statistics(
+            clock_ms=self._clock_ms,
+            enable_detail_stat=config.enable_detail_stat,
+            is_sync=is_sync,
+        )
         durability = Durability(
             store.advance,
             request_flush=store.request_flush,
-            is_sync=config.flush_disk_type == "SYNC_FLUSH",
+            is_sync=is_sync,
             timeout_s=config.sync_flush_timeout / 1000,
             busy_after_s=busy_after_s(config),
             note_taken=stats.latency.note,
@@ -165,7 +170,7 @@ class Broker:
         offsets = Offsets(tables.offsets)
         clients = Clients(config, monotonic_s)
         put = partial(put_as_is, store, stats)
-        delays = Delays(tables.delays, levels, store, put)
+        delays = Delays(tables.delays, levels, store, put, note_delivered=stats.note_delivered)
         transactions = Transactions(
             store, offsets, config, sending, put,
             delay=delays.transform,
@@ -271,7 +276,10 @@ class Broker:
                 sum(server.load.bytes_in for server in self._servers),
                 sum(server.load.bytes_out for server in self._servers),
             )
-            context.stats.tick(monotonic_s())
+            now_s, has_more = monotonic_s(), True
+            while has_more:
+                has_more = context.stats.tick(now_s)
+                await asyncio.sleep(0)
             if beat % _BEATS_PER_SCAN == 0:
                 context.clients.expire()
                 context.filters.expire()

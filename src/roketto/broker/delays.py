@@ -64,6 +64,10 @@ _RETRY_S: Final = 0.1
 _FAILURE_S: Final = 1.0
 
 
+def _ignore(_queue_id: int, _size: int) -> None:
+    """What happens to deliveries that nobody counts."""
+
+
 class _Level:
     """One level: where it is, and which of its messages may have been delivered before."""
 
@@ -109,7 +113,8 @@ class _Copies:
 
 
 class Delays:
-    """The delayed messages of a broker. ``put`` stores a copy in its real queue.
+    """The delayed messages of a broker. ``put`` stores a copy in its real queue, and
+    ``note_delivered`` is told from which queue of which size it was.
 
     delays = Delays(tables.delays, levels, store, partial(put_as_is, store, stats))
     delays.transform(record)               # of every message on its way into the store
@@ -124,9 +129,11 @@ class Delays:
         store: Store,
         put: Callable[[Record], PutResult],
         *,
+        note_delivered: Callable[[int, int], None] = _ignore,
         clock_ms: Callable[[], int] = wall_ms,
         now_s: Callable[[], float] = monotonic_s,
     ) -> None:
+        self._note_delivered = note_delivered
         self._table = table
         self._delays = levels
         self._store = store
@@ -288,6 +295,7 @@ class Delays:
         except IllegalNameError as error:
             log.error("%r of level %d cannot be delivered: %s", record, level.level, error)
             return True
+        self._note_delivered(level.queue_id, where.size)
         self._refused = ""
         self._end = where.end
         return True
@@ -331,6 +339,15 @@ class Delays:
         """Bring what is safe to the disk; whether anything has changed."""
         self.settle()
         return self._table.save_if_changed()
+
+    def progress(self) -> dict[int, tuple[int, int]]:
+        """Of each level that was ever used: the next to deliver, and where its queue ends."""
+        found: dict[int, tuple[int, int]] = {}
+        for level in self._levels:
+            queue = self._store.queue(SCHEDULE_TOPIC, level.queue_id)
+            if queue is not None and queue.queue_offset_max:
+                found[level.level] = (level.offset, queue.queue_offset_max)
+        return found
 
     def _offsets(self) -> dict[int, int]:
         return {level.level: level.offset for level in self._levels if level.offset}

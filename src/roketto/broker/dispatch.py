@@ -26,6 +26,7 @@ from roketto.broker.handlers import (
     runtime,
     send,
     send_back,
+    stats,
     topics,
     transactions,
 )
@@ -65,6 +66,7 @@ ROUTES: Final = _join(
     topics.ROUTES,
     groups.ROUTES,
     runtime.ROUTES,
+    stats.ROUTES,
     config.ROUTES,
     cleaning.ROUTES,
     all_progress.ROUTES,

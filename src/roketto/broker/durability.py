@@ -126,6 +126,11 @@ class Durability:
         """How many answers wait."""
         return len(self._waiting)
 
+    @property
+    def waited_ms(self) -> int:
+        """How long the oldest of them has waited."""
+        return _milliseconds(self._now_s() - self._waiting[0].since_s) if self._waiting else 0
+
     def answer_when_safe(
         self, connection: Connection, request: Command, answer: Command, end: int
     ) -> Reply:
@@ -156,14 +161,12 @@ class Durability:
 
     def refuse(self) -> NoReturn:
         """Raise what a send is told while the disk is busy."""
-        now_s = self._now_s()
-        waited_ms = _milliseconds(now_s - self._waiting[0].since_s) if self._waiting else 0
         raise RequestError(
             ResponseCode.SYSTEM_BUSY,
             "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue:"
-            f" {waited_ms}ms, size of queue: {len(self._waiting)}: the disk has synced nothing for"
-            f" longer than {self.busy_after_s * 1000:g} ms (osPageCacheBusyTimeOutMills);"
-            " send to another broker",
+            f" {self.waited_ms}ms, size of queue: {len(self._waiting)}: the disk has synced"
+            f" nothing for longer than {self.busy_after_s * 1000:g} ms"
+            " (osPageCacheBusyTimeOutMills); send to another broker",
         )
 
     # --- called by the flushing thread ------------------------------------------------------------

@@ -33,10 +33,11 @@ _FINE_ENDS_MS: Final = _fine_ends()
 class Latency:
     """The times of one period, and of the one before it, which is what is shown.
 
-    ``turn`` ends a period; a broker does so every minute.
+    ``turn`` ends a period; a broker does so every minute. Nearly all puts take less than a
+    millisecond: these need not be noted, ``turn`` is told how many puts there were in all.
     """
 
-    __slots__ = ("_fine", "_fine_before", "max_ms", "ranges", "ranges_before")
+    __slots__ = ("_fine", "_fine_before", "_puts_before", "max_ms", "ranges", "ranges_before")
 
     def __init__(self) -> None:
         self.max_ms: int = 0
@@ -45,6 +46,7 @@ class Latency:
         self.ranges_before: list[int] = [0] * len(RANGE_NAMES)
         self._fine: list[int] = [0] * (len(_FINE_ENDS_MS) + 1)
         self._fine_before: list[int] = [0] * (len(_FINE_ENDS_MS) + 1)
+        self._puts_before: int = 0
 
     def note(self, taken_ms: int) -> None:
         self.ranges[bisect_right(_RANGE_ENDS_MS, taken_ms)] += 1
@@ -52,8 +54,13 @@ class Latency:
         if taken_ms > self.max_ms:
             self.max_ms = taken_ms
 
-    def turn(self) -> None:
-        """Begin a new period."""
+    def turn(self, puts: int) -> None:
+        """Begin a new period. So many puts were done since the start, and those that nobody has
+        noted took no time; 0 if all are noted."""
+        quick = max(0, puts - self._puts_before - sum(self.ranges))
+        self._puts_before = puts
+        self.ranges[0] += quick
+        self._fine[0] += quick
         self.ranges_before, self.ranges = self.ranges, [0] * len(self.ranges)
         self._fine_before, self._fine = self._fine, [0] * len(self._fine)
 

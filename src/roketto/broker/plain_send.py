@@ -83,5 +83,5 @@ def store_plain(
         target.name, target.field, queue_id, flag, sys_flag, born_time_ms, connection.peer_host,
         sending.store_host, body, raw + sending.own_properties,
     )  # fmt: skip
-    context.stats.note_put(target.name, queue_id, 1, stored[2])
+    context.stats.note_put(target.name, queue_id, 1, stored[2], store.log.store_time_ms)
     return stored

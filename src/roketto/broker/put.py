@@ -27,16 +27,21 @@ _TIMER: Final = b"TIMER_DEL"
 _INNER_NUM: Final = b"INNER_NUM\x01"
 
 
-def put(context: Context, record: Record) -> PutResult:
+def put(context: Context, record: Record, *, is_given_back: bool = False) -> PutResult:
     """Store a message, or let it wait for its time if it is a delayed one.
 
     ``record`` then says where it is: topic and queue are those of the delay level while it waits.
+    One that a consumer has given back is counted as Java does, which is not as a send.
     """
     _check(record)
     raw = record.properties_raw
     if _DELAY in raw or _TIMER in raw:
         context.delays.transform(record)
-    return put_as_is(context.store, context.stats, record)
+    if not is_given_back:
+        return put_as_is(context.store, context.stats, record)
+    result = _append(context.store, context.stats, record)
+    context.stats.note_put_back(record.topic, record.queue_id, result.size, result.store_time_ms)
+    return result
 
 
 def prepare(context: Context, record: Record) -> PutResult:
@@ -57,9 +62,17 @@ def _check(record: Record) -> None:
 
 def put_as_is(store: Store, stats: Statistics, record: Record) -> PutResult:
     """Store a message in the queue it names."""
-    result = store.append(record)
-    stats.note_put(record.topic, record.queue_id, 1, result.size)
+    result = _append(store, stats, record)
+    stats.note_put(record.topic, record.queue_id, 1, result.size, result.store_time_ms)
     return result
+
+
+def _append(store: Store, stats: Statistics, record: Record) -> PutResult:
+    try:
+        return store.append(record)
+    except PutRefusedError:
+        stats.put_failed += 1
+        raise
 
 
 def put_batch(context: Context, batch: Record) -> BatchResult:
@@ -75,8 +88,14 @@ def put_batch(context: Context, batch: Record) -> BatchResult:
         )
     if _DELAY in raw or _TIMER in raw:
         context.delays.refuse_in_batch(batch)
-    result = context.store.append_batch(batch)
-    context.stats.note_put(batch.topic, batch.queue_id, len(result.sizes), sum(result.sizes))
+    stats = context.stats
+    try:
+        result = context.store.append_batch(batch)
+    except PutRefusedError:
+        stats.put_failed += 1
+        raise
+    sizes = result.sizes
+    stats.note_put(batch.topic, batch.queue_id, len(sizes), sum(sizes), result.store_time_ms)
     return result
 
 

@@ -10,7 +10,6 @@ from typing import Final
 
 from roketto.broker.context import Context
 from roketto.broker.plain_send import store_plain, unique_key
-from roketto.protocol.codes import RequestCode
 from roketto.protocol.errors import RequestError
 from roketto.protocol.headers.send_frame import SEND_V2_START
 from roketto.protocol.headers.send_kinds import Send, SendKinds
@@ -21,7 +20,6 @@ from roketto.store.put_status import PutRefusedError
 
 _MARK_BYTES: Final = 4
 _PREFIX: Final = struct.Struct(">II")
-_SEND_V2: Final = int(RequestCode.SEND_MESSAGE_V2)
 _ANSWER_END: Final = f'"serializeTypeCurrentRPC":"JSON","version":{CURRENT_VERSION}}}'
 _WAITS: Final = "WAIT\x01true"
 _BODY_COPIED_MAX: Final = 16_384
@@ -79,7 +77,7 @@ class SendLane:
             return False  # nothing was stored: the ordinary way will be refused, too, and say why
         if queue_offset < 0:
             return False
-        context.stats.note_request(_SEND_V2)
+        context.stats.plain_sends += 1
         if send.is_one_way:
             return True
         answer = self._encode_answer(send, key, queue_offset, log_offset)

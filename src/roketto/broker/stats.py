@@ -2,124 +2,122 @@
 
 Counting is adding to plain integers; everything else is done by ``tick``, once a second, and only
 for what is in use. Names and numbers mean what they mean in Java's BrokerStatsManager and
-StoreStatsService, so that mqadmin shows the same figures:
-
-=====================  =============================================================
-TOPIC_PUT_NUMS, SIZE   ``TopicStats.put``
-QUEUE_PUT_NUMS, SIZE   ``TopicStats.queues``
-GROUP_GET_NUMS, SIZE   ``GroupStats.get``
-QUEUE_GET_NUMS, SIZE   ``GroupStats.queues``
-SNDBCK_PUT_NUMS        ``GroupStats.send_back``
-BROKER_PUT/GET_NUMS    ``Statistics.put``, ``Statistics.get``
-=====================  =============================================================
+StoreStatsService, so that mqadmin shows the same figures. stats_topics.py has what is counted for
+topics and groups, stats_names.py the names under which all of it is asked for.
 """
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from roketto.broker.latency import RANGE_NAMES, Latency
-from roketto.broker.stats_window import DAY, HOUR, MINUTE, Figures, Meter, Windows
-from roketto.clock import monotonic_s
+from roketto.broker.latency import Latency
+from roketto.broker.mornings import Mornings
+from roketto.broker.stats_topics import ALL_QUEUES, GROUP_METERS, GroupStats, TopicStats
+from roketto.broker.stats_window import MINUTE, Figures, Meter, Windows
+from roketto.clock import monotonic_s, wall_ms
 from roketto.protocol.codes import RequestCode
-from roketto.protocol.names import is_system_topic
+from roketto.protocol.names import SCHEDULE_TOPIC
 
-__all__ = ["UNKNOWN_CODE", "GroupStats", "Statistics", "TopicStats"]
+__all__ = ["RECENT_S", "SCHEDULE_GROUP", "UNKNOWN_CODE", "Statistics"]
 
 METERS_MAX: Final = 100_000
-"""Some 100 MB if all are in use, 50 MB if not: 5,000 topics of 8 queues with a group each."""
+"""Some 100 MB if all are in use, 50 MB if not: 25,000 topics with a group each."""
 
 UNKNOWN_CODE: Final = -1
 """Requests with a code that RocketMQ does not have are counted together."""
 
+SCHEDULE_GROUP: Final = "SCHEDULE_CONSUMER"
+"""The group under which Java counts delayed messages that are delivered."""
+
+_NO_TIME: Final = 1 << 61
+"""Of a put that has taken none: it was stored long after now."""
+
+_SEND: Final = int(RequestCode.SEND_MESSAGE_V2)
+
 _RECENT_MAX: Final = 601
 """A look at the totals every second, for rates over 10, 60 and 600 seconds."""
 
-_RECENT_S: Final = (10, 60, 600)
+RECENT_S: Final = (10, 60, 600)
 
 _PERIOD_S: Final = 60.0
 """The latencies shown are those of the last whole minute."""
 
-
-class GroupStats:
-    """What one group took from one topic."""
-
-    __slots__ = ("get", "queues", "send_back")
-
-    def __init__(self) -> None:
-        self.get: Meter = Meter()
-        self.send_back: Meter = Meter()
-        self.queues: dict[int, Meter] = {}
-
-    def meters(self) -> list[Meter]:
-        return [self.get, self.send_back, *self.queues.values()]
-
-
-class TopicStats:
-    """What came into one topic, and who took it."""
-
-    __slots__ = ("groups", "is_system", "put", "queues")
-
-    def __init__(self, topic: str) -> None:
-        self.is_system: bool = is_system_topic(topic)
-        self.put: Meter = Meter()
-        self.queues: dict[int, Meter] = {}
-        self.groups: dict[str, GroupStats] = {}
-
-    def meters(self) -> list[Meter]:
-        found = [self.put, *self.queues.values()]
-        for group in self.groups.values():
-            found += group.meters()
-        return found
+_STEP_TOPICS_MAX: Final = 200
+"""Topics that are looked through for what is silent before others get their turn."""
 
 
 class Statistics:
-    """All counters of a broker; one thread, no clock of its own but for the start.
+    """All counters of a broker; one thread.
 
     stats = Statistics()
     stats.note_request(RequestCode.SEND_MESSAGE)
-    stats.note_put("Orders", 3, 1, 231)
-    stats.tick(monotonic_s())          # every second
+    stats.note_put("Orders", 3, 1, 231, store_time_ms)
+    while stats.tick(monotonic_s()):   # every second
+        ...                            # there is more to do: let others have their turn
     stats.topic_tps("Orders")
 
     Topics and groups that nobody used for a day are forgotten, their rates are 0 anyway; so are
     those that are deleted. Beyond ``meters_max`` only totals count; ``left_out`` says how often.
+
+    Where ``is_sync`` a put takes as long as its answer waits for the disk, which Durability tells
+    ``latency``; else it has taken what lies between its time in the log and its being noted here.
     """
 
     __slots__ = (
-        "_has_queues", "_latency_turned_s", "_meter_count", "_meters_max", "_recent", "_topics",
-        "_windows", "bytes_in", "bytes_out", "get", "get_missed", "latency", "left_out", "put",
-        "refusals", "requests", "started_s", "system_get_count", "system_put_count",
+        "_clock_ms", "_is_sync", "_latency_turned_s", "_meter_count", "_meters_max", "_recent",
+        "_requests", "_topics", "_unsure", "_windows", "bytes_in", "bytes_out", "get", "get_max_ms",
+        "get_missed", "has_detail", "is_counting", "latency", "left_out", "mornings",
+        "plain_sends", "put", "put_aside", "put_failed", "refusals", "started_ms", "started_s",
+        "system_get", "system_put",
     )  # fmt: skip
 
     def __init__(
         self,
         *,
         now_s: Callable[[], float] = monotonic_s,
+        clock_ms: Callable[[], int] = wall_ms,
         enable_detail_stat: bool = True,
+        is_sync: bool = False,
         meters_max: int = METERS_MAX,
     ) -> None:
         started_s = now_s()
         self.started_s: float = started_s
-        self.requests: dict[int, int] = {UNKNOWN_CODE: 0} | {int(code): 0 for code in RequestCode}
+        self.started_ms: int = clock_ms()
+        self.is_counting: bool = True
+        """Whether puts count; only a benchmark says no, to see what that costs."""
         self.refusals: dict[tuple[int, int], int] = {}
         """(request code, response code) -> how often; the latter are our own, and few."""
         self.bytes_in: int = 0
         self.bytes_out: int = 0
+        self.plain_sends: int = 0
+        """Sends that the quick lane has answered since ``requests`` was read last."""
         self.put: Meter = Meter()
+        """Everything that was stored."""
+        self.put_aside: Meter = Meter()
+        """What of it Java counts for the store only."""
+        self.put_failed: int = 0
+        """Puts that the store has refused."""
+        self.system_put: Meter = Meter()
+        """What of the rest is in system topics: Java's totals of a day leave it out."""
         self.get: Meter = Meter()
+        self.system_get: Meter = Meter()
         self.get_missed: int = 0
-        self.system_put_count: int = 0
-        self.system_get_count: int = 0
-        """Java's totals of a day leave out what system topics have."""
+        self.get_max_ms: int = 0
         self.latency: Latency = Latency()
-        """How long puts waited for the disk, under SYNC_FLUSH; without it nobody measures them."""
+        """How long puts have taken."""
+        self.mornings: Mornings = Mornings(self.started_ms)
         self.left_out: int = 0
+        self._clock_ms: Callable[[], int] = clock_ms
+        self._is_sync: bool = is_sync
         self._latency_turned_s: float = started_s
-        self._has_queues: bool = enable_detail_stat
+        self.has_detail: bool = enable_detail_stat
+        """Whether queues are told apart where Java tells them apart."""
         self._meter_count: int = 0
         self._meters_max: int = meters_max
+        self._requests: dict[int, int] = {UNKNOWN_CODE: 0} | {int(code): 0 for code in RequestCode}
         self._topics: dict[str, TopicStats] = {}
+        self._unsure: list[str] = []
+        """Topics that may have something that is silent."""
         self._windows: Windows = Windows(started_s)
         self._windows.wake(self.put)
         self._windows.wake(self.get)
@@ -129,14 +127,14 @@ class Statistics:
     # --- counting ---------------------------------------------------------------------------------
 
     def note_request(self, code: int) -> None:
-        count = self.requests.get(code)
+        count = self._requests.get(code)
         if count is None:
             code = UNKNOWN_CODE
-            count = self.requests[code]
-        self.requests[code] = count + 1
+            count = self._requests[code]
+        self._requests[code] = count + 1
 
     def note_refusal(self, code: int, answer_code: int) -> None:
-        key = (code if code in self.requests else UNKNOWN_CODE, answer_code)
+        key = (code if code in self._requests else UNKNOWN_CODE, answer_code)
         self.refusals[key] = self.refusals.get(key, 0) + 1
 
     def note_bytes(self, received: int, sent: int) -> None:
@@ -144,30 +142,69 @@ class Statistics:
         self.bytes_in = received
         self.bytes_out = sent
 
-    def note_put(self, topic: str, queue_id: int, count: int, size: int) -> None:
-        """One put of ``count`` messages that take ``size`` bytes of the log."""
+    def note_put(
+        self, topic: str, queue_id: int, count: int, size: int, stored_ms: int = _NO_TIME
+    ) -> None:
+        """One put of ``count`` messages that take ``size`` bytes of the log.
+
+        ``stored_ms`` is the time that they have there.
+        """
+        if not self.is_counting:
+            return
         total = self.put
         if not total.is_awake:
             self._windows.wake(total)
         total.times += 1
         total.count += count
         total.size += size
+        taken_ms = self._clock_ms() - stored_ms
+        if taken_ms > 0 and not self._is_sync:
+            self.latency.note(taken_ms)
         found = self._topics.get(topic) or self._add_topic(topic)
         if found is None:
             return
-        if found.is_system:
-            self.system_put_count += count
         meter = found.put
         if not meter.is_awake:
             self._windows.wake(meter)
         meter.times += 1
         meter.count += count
         meter.size += size
-        if self._has_queues:
+        if taken_ms > 0:
+            self._note_queue(found.latency, queue_id, taken_ms, 0)
+        if found.is_system:
+            self._note_system_put(found, queue_id, count, size)
+
+    def _note_system_put(self, found: TopicStats, queue_id: int, count: int, size: int) -> None:
+        self._note(self.put_aside if found.is_aside else self.system_put, count, size)
+        if found.has_queues and self.has_detail:
             self._note_queue(found.queues, queue_id, count, size)
 
-    def note_get(self, topic: str, group: str, queue_id: int, count: int, size: int) -> None:
+    def note_put_back(self, topic: str, queue_id: int, size: int, stored_ms: int) -> None:
+        """One put of a message that a consumer has given back.
+
+        If it is to come again it waits in the topic of delayed messages, which Java counts. One
+        that is dead now counts for the store only.
+        """
+        if topic == SCHEDULE_TOPIC:
+            self.note_put(topic, queue_id, 1, size, stored_ms)
+        else:
+            self._note(self.put, 1, size)
+            self._note(self.put_aside, 1, size)
+
+    def note_delivered(self, queue_id: int, size: int) -> None:
+        """A delayed message was taken out of the queue of its level."""
+        found = self._find_group(SCHEDULE_TOPIC, SCHEDULE_GROUP)
+        if found is not None:
+            self._note(found.get, 1, size)
+            if self.has_detail:
+                self._note_queue(found.queues, queue_id, 1, size)
+
+    def note_get(
+        self, topic: str, group: str, queue_id: int, count: int, size: int, taken_ms: int = 0
+    ) -> None:
         """One get that found ``count`` messages of ``size`` bytes; with none it has missed."""
+        if taken_ms > self.get_max_ms:
+            self.get_max_ms = taken_ms
         if not count:
             self.get_missed += 1
             return
@@ -176,16 +213,23 @@ class Statistics:
         if found is None:
             return
         if self._topics[topic].is_system:
-            self.system_get_count += count
+            self._note(self.system_get, count, size)
         self._note(found.get, count, size)
-        if self._has_queues:
-            self._note_queue(found.queues, queue_id, count, size)
+        if taken_ms > 0:
+            key = queue_id if self.has_detail else ALL_QUEUES
+            self._note_queue(found.latency, key, taken_ms, 0)
 
     def note_send_back(self, topic: str, group: str) -> None:
         """A consumer could not use a message and wants it again later."""
         found = self._find_group(topic, group)
         if found is not None:
             self._note(found.send_back, 1, 0)
+
+    def note_dead(self, topic: str, group: str) -> None:
+        """A message that a consumer has given back became a dead letter."""
+        found = self._find_group(topic, group)
+        if found is not None:
+            self._note(found.dead, 1, 0)
 
     def _note(self, meter: Meter, count: int, size: int) -> None:
         if not meter.is_awake:
@@ -200,11 +244,7 @@ class Statistics:
             if not self._has_room(1):
                 return
             meter = queues[queue_id] = Meter()
-        if not meter.is_awake:
-            self._windows.wake(meter)
-        meter.times += 1
-        meter.count += count
-        meter.size += size
+        self._note(meter, count, size)
 
     def _add_topic(self, topic: str) -> TopicStats | None:
         if not self._has_room(1):
@@ -218,7 +258,7 @@ class Statistics:
             return None
         known = found.groups.get(group)
         if known is None:
-            if not self._has_room(2):
+            if not self._has_room(GROUP_METERS):
                 return None
             known = found.groups[group] = GroupStats()
         return known
@@ -232,29 +272,53 @@ class Statistics:
 
     # --- once a second ----------------------------------------------------------------------------
 
-    def tick(self, now_s: float) -> None:
-        """Look at the totals and at whatever is due; ``now_s`` is of the monotonic clock."""
-        if self._recent and now_s <= self._recent[-1][0]:
-            return
+    def tick(self, now_s: float) -> bool:
+        """Look at the totals and at whatever is due; ``now_s`` is of the monotonic clock.
+
+        True if there is more to do than one turn should take: call it again, with the same time,
+        as soon as whatever else waits was done.
+        """
+        if not self._recent or now_s > self._recent[-1][0]:
+            self._look(now_s)
+        if self._windows.step():
+            return True
+        if self._windows.has_silent:
+            self._windows.has_silent = False
+            self._unsure = list(self._topics)
+        return self._forget_silent()
+
+    def _look(self, now_s: float) -> None:
         total, get = self.put, self.get
         self._recent.append((now_s, total.count, get.times, self.get_missed, get.count))
         if now_s - self._latency_turned_s >= _PERIOD_S:
             self._latency_turned_s = now_s
-            self.latency.turn()
-        if self._windows.tick(now_s):
-            self._forget_silent()
+            self.latency.turn(0 if self._is_sync else total.times)
+        self.mornings.look(self._clock_ms(), self.user_put_count, self.user_get_count)
+        self._windows.tick(now_s)
 
-    def _forget_silent(self) -> None:
-        for topic, found in list(self._topics.items()):
-            for group, taken in list(found.groups.items()):
-                self._drop_silent(taken.queues)
-                if not taken.queues and _is_unused(taken.get) and _is_unused(taken.send_back):
-                    del found.groups[group]
-                    self._meter_count -= 2
-            self._drop_silent(found.queues)
-            if not found.groups and not found.queues and _is_unused(found.put):
+    def _forget_silent(self) -> bool:
+        """Forget what nobody used for a day in some of the topics; whether there are more."""
+        names = self._unsure[-_STEP_TOPICS_MAX:]
+        del self._unsure[-_STEP_TOPICS_MAX:]
+        for name in names:
+            found = self._topics.get(name)
+            if found is not None and self._is_empty(found):
                 self._release([found.put])
-                del self._topics[topic]
+                del self._topics[name]
+        return bool(self._unsure)
+
+    def _is_empty(self, found: TopicStats) -> bool:
+        """Whether nothing is left of a topic without what is silent."""
+        for group, taken in list(found.groups.items()):
+            self._drop_silent(taken.latency)
+            self._drop_silent(taken.queues)
+            own = (taken.get, taken.send_back, taken.dead)
+            if not taken.latency and not taken.queues and all(_is_unused(meter) for meter in own):
+                del found.groups[group]
+                self._meter_count -= GROUP_METERS
+        self._drop_silent(found.latency)
+        self._drop_silent(found.queues)
+        return not found.groups and not found.latency and not found.queues and _is_unused(found.put)
 
     def _drop_silent(self, queues: dict[int, Meter]) -> None:
         for queue_id, meter in list(queues.items()):
@@ -285,6 +349,23 @@ class Statistics:
     # --- what is shown ----------------------------------------------------------------------------
 
     @property
+    def requests(self) -> dict[int, int]:
+        """How often each code was asked for; to be read only."""
+        self._requests[_SEND] += self.plain_sends
+        self.plain_sends = 0
+        return self._requests
+
+    @property
+    def user_put_count(self) -> int:
+        """Messages put into topics that are not of the system, as Java counts them."""
+        return self.put.count - self.put_aside.count - self.system_put.count
+
+    @property
+    def user_get_count(self) -> int:
+        """Messages got from topics that are not of the system."""
+        return self.get.count - self.system_get.count
+
+    @property
     def topics(self) -> dict[str, TopicStats]:
         """The topics that were used within a day; to be read only."""
         return self._topics
@@ -312,7 +393,7 @@ class Statistics:
         """Rates of the whole broker over 10, 60 and 600 seconds; those not yet full are missing."""
         rates: dict[str, list[float]] = {"put": [], "get_found": [], "get_missed": [], "got": []}
         recent = self._recent
-        for seconds in _RECENT_S:
+        for seconds in RECENT_S:
             if len(recent) > seconds:
                 begin, end = recent[-1 - seconds], recent[-1]
                 taken_s = end[0] - begin[0]
@@ -321,60 +402,6 @@ class Statistics:
                 rates["get_missed"].append((end[3] - begin[3]) / taken_s)
                 rates["got"].append((end[4] - begin[4]) / taken_s)
         return rates
-
-    def snapshot(self) -> dict[str, Any]:
-        """Everything, as plain dictionaries."""
-        return {
-            "requests": {code: number for code, number in self.requests.items() if number},
-            "refusals": dict(self.refusals),
-            "bytes_in": self.bytes_in,
-            "bytes_out": self.bytes_out,
-            "put": self._shown(self.put),
-            "get": self._shown(self.get),
-            "get_missed": self.get_missed,
-            "system_put_count": self.system_put_count,
-            "system_get_count": self.system_get_count,
-            "left_out": self.left_out,
-            "recent_tps": self.recent_tps(),
-            "put_latency": {
-                "max_ms": self.latency.max_ms,
-                "ranges": dict(zip(RANGE_NAMES, self.latency.ranges_before, strict=True)),
-                "p99_ms": self.latency.percentile_ms(0.99),
-                "p999_ms": self.latency.percentile_ms(0.999),
-            },
-            "topics": {topic: self._shown_topic(found) for topic, found in self._topics.items()},
-        }
-
-    def _shown_topic(self, found: TopicStats) -> dict[str, Any]:
-        return {
-            "put": self._shown(found.put),
-            "queues": self._shown_queues(found.queues),
-            "groups": {
-                group: {
-                    "get": self._shown(taken.get),
-                    "send_back": self._shown(taken.send_back),
-                    "queues": self._shown_queues(taken.queues),
-                }
-                for group, taken in found.groups.items()
-            },
-        }
-
-    def _shown_queues(self, queues: dict[int, Meter]) -> dict[int, dict[str, Any]]:
-        return {queue_id: self._shown(meter) for queue_id, meter in sorted(queues.items())}
-
-    def _shown(self, meter: Meter) -> dict[str, Any]:
-        shown: dict[str, Any] = {"times": meter.times, "count": meter.count, "size": meter.size}
-        for name, window in (("minute", MINUTE), ("hour", HOUR), ("day", DAY)):
-            counted = self._windows.figures(meter, window)
-            weighed = self._windows.byte_figures(meter, window)
-            shown[name] = {
-                "sum": counted.sum,
-                "tps": counted.tps,
-                "average": counted.average,
-                "size_sum": weighed.sum,
-                "size_tps": weighed.tps,
-            }
-        return shown
 
 
 def _is_unused(meter: Meter) -> bool:

@@ -6,12 +6,13 @@ that rates are the same as Java's to the digit. A rate is what was added between
 newest look.
 
 A meter that did not change in a whole window is not looked at for that window until it is used
-again: thousands of silent queues cost nothing.
+again: thousands of silent queues cost nothing. Of those that are in use only some are looked at in
+one step, so that nobody waits while there are many.
 """
 
 from typing import Final, NamedTuple, TypeAlias
 
-__all__ = ["DAY", "HOUR", "MINUTE", "Figures", "Meter", "Windows"]
+__all__ = ["DAY", "HOUR", "MINUTE", "STEP_METERS_MAX", "Figures", "Meter", "Windows"]
 
 MINUTE: Final = 0
 HOUR: Final = 1
@@ -23,6 +24,9 @@ _LOOKS_MAX: Final = (7, 7, 25)
 
 _EARLY_S: Final = 0.5
 """Whoever ticks every second is never exactly on time; a look may be so much too early."""
+
+STEP_METERS_MAX: Final = 2_000
+"""Meters that are looked at before others get their turn: a millisecond or two."""
 
 Look: TypeAlias = tuple[int, int, int]
 """The counters of a meter at one moment: times, count, bytes."""
@@ -75,14 +79,21 @@ class Windows:
         windows.wake(meter)
     meter.count += 1
     windows.tick(monotonic_s())            # every second
+    while windows.step():                  # there are more than one step looks at
+        ...                                # let others have their turn
     windows.figures(meter, MINUTE).tps
     """
 
-    __slots__ = ("_meters", "_moments")
+    __slots__ = ("_meters", "_moments", "_unseen", "has_silent")
 
     def __init__(self, now_s: float) -> None:
+        self.has_silent: bool = False
+        """Whether a meter has been silent for a day; to be set back by whoever looks for it."""
         self._moments: list[list[float]] = [[now_s], [now_s], [now_s]]
         self._meters: list[list[Meter]] = [[], [], []]
+        """By window: those that were looked at in its last moment, or woken since."""
+        self._unseen: list[list[Meter]] = [[], [], []]
+        """Those that are still to be looked at for the last moment."""
 
     def wake(self, meter: Meter) -> None:
         """Let every window look at ``meter`` from now on; called before something is added."""
@@ -96,14 +107,31 @@ class Windows:
         meter.is_new = False
         meter.is_awake = True
 
-    def tick(self, now_s: float) -> bool:
-        """Look at the meters whose time has come; whether some have been silent for a day."""
-        has_silent = False
+    def tick(self, now_s: float) -> None:
+        """Let meters be looked at whose time has come; ``step`` does it."""
         for window in range(3):
-            if now_s - self._moments[window][-1] >= _STEPS_S[window] - _EARLY_S:
-                has_left = self._look(window, now_s)
-                has_silent = has_silent or (has_left and window == DAY)
-        return has_silent
+            moments = self._moments[window]
+            is_due = now_s - moments[-1] >= _STEPS_S[window] - _EARLY_S
+            if is_due and not self._unseen[window]:
+                moments.append(now_s)
+                del moments[: -_LOOKS_MAX[window]]
+                self._unseen[window] = self._meters[window]
+                self._meters[window] = []
+
+    def step(self) -> bool:
+        """Look at some of them; whether there are more."""
+        room = STEP_METERS_MAX
+        for window in range(3):
+            unseen = self._unseen[window]
+            if unseen and room:
+                taken = unseen[-room:]
+                del unseen[-room:]
+                room -= len(taken)
+                kept = [meter for meter in taken if _look_at(meter, window)]
+                if window == DAY and len(kept) < len(taken):
+                    self.has_silent = True
+                self._meters[window] += kept
+        return bool(self._unseen[MINUTE] or self._unseen[HOUR] or self._unseen[DAY])
 
     def figures(self, meter: Meter, window: int) -> Figures:
         """What ``meter`` counted in a window."""
@@ -112,18 +140,6 @@ class Windows:
     def byte_figures(self, meter: Meter, window: int) -> Figures:
         """The same of its bytes."""
         return self._figures(meter, window, by_size=True)
-
-    def _look(self, window: int, now_s: float) -> bool:
-        looks_max = _LOOKS_MAX[window]
-        moments = self._moments[window]
-        moments.append(now_s)
-        if len(moments) > looks_max:
-            del moments[0]
-        meters = self._meters[window]
-        kept = [meter for meter in meters if _look_at(meter, window, looks_max)]
-        has_left = len(kept) < len(meters)
-        self._meters[window] = kept
-        return has_left
 
     def _figures(self, meter: Meter, window: int, *, by_size: bool) -> Figures:
         looks = meter.looks[window]
@@ -137,10 +153,11 @@ class Windows:
         return Figures(added, added / taken_s, added / times if times else 0.0, times)
 
 
-def _look_at(meter: Meter, window: int, looks_max: int) -> bool:
+def _look_at(meter: Meter, window: int) -> bool:
     """Keep the counters of this moment; False if the window has no more to do with the meter."""
     if meter.is_gone:
         return False
+    looks_max = _LOOKS_MAX[window]
     looks = meter.looks[window]
     last = looks[-1]
     if last[0] == meter.times and last[1] == meter.count and last[2] == meter.size:

@@ -78,7 +78,7 @@ class PullRig:
             "polls": self.polls,
             "lookups": Lookups(lambda: self.now_s),
             "relays": Relays(),
-            "stats": Statistics(now_s=lambda: self.now_s),
+            "stats": Statistics(now_s=lambda: self.now_s, clock_ms=self.clock_ms),
         }
         # Readers see nothing of the rest.
         self.context = Context(**{field.name: None for field in fields(Context)} | used)

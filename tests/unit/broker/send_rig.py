@@ -112,10 +112,10 @@ class SendRig:
             ),
             files=files, clock_ms=self.clock_ms, zone=UTC, delay_of_level=self.levels.delay_ms,
         )  # fmt: skip
-        stats = Statistics(now_s=self.clock_s)
+        stats = Statistics(now_s=self.clock_s, clock_ms=self.clock_ms, is_sync=self.is_sync)
         self.delays = Delays(
             self.delay_table, self.levels, self.store, partial(put_as_is, self.store, stats),
-            clock_ms=self.clock_ms, now_s=self.clock_s,
+            note_delivered=stats.note_delivered, clock_ms=self.clock_ms, now_s=self.clock_s,
         )  # fmt: skip
         sending = Sending(self.config, HOST, self.clock_ms, UTC)
         topics = Topics(TopicTable(files, tables), self.config, self.clock_ms)

@@ -55,6 +55,20 @@ def bodies(rig: SendRig, queue_id: int = 1) -> list[bytes]:
 # --- on time --------------------------------------------------------------------------------------
 
 
+def test_how_far_each_level_is_can_be_told(rig: SendRig) -> None:
+    """Of levels that were used: the next to deliver, and the end; what was delivered is counted."""
+    assert rig.delays.progress() == {}
+    send(rig, 1)
+    send(rig, 3)
+    send(rig, 3)
+    assert rig.delays.progress() == {1: (0, 1), 3: (0, 2)}
+    rig.pass_ms(1_000)
+    deliver(rig)
+    assert rig.delays.progress() == {1: (1, 1), 3: (0, 2)}
+    taken = rig.context.stats.topics[SCHEDULE_TOPIC].groups["SCHEDULE_CONSUMER"]
+    assert {queue: meter.count for queue, meter in taken.queues.items()} == {0: 1}
+
+
 def test_a_message_comes_at_its_time_and_not_before(rig: SendRig) -> None:
     """To the millisecond, and it sleeps no longer than until then."""
     send(rig, 1)

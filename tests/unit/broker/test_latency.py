@@ -23,7 +23,7 @@ def test_what_is_shown_is_the_period_before() -> None:
     latency = Latency()
     latency.note(5)
     assert sum(latency.ranges_before) == 0
-    latency.turn()
+    latency.turn(0)
     assert sum(latency.ranges_before) == 1
     assert sum(latency.ranges) == 0
     assert latency.max_ms == 5
@@ -33,7 +33,7 @@ def test_percentiles_lie_within_their_range() -> None:
     latency = Latency()
     for taken_ms in range(1, 101):
         latency.note(taken_ms)
-    latency.turn()
+    latency.turn(0)
     assert latency.percentile_ms(0.5) == 50
     assert latency.percentile_ms(0.99) == 99
     assert latency.percentile_ms(0.1) == 10
@@ -47,6 +47,20 @@ def test_beyond_ten_seconds_nothing_finer_is_known() -> None:
     latency = Latency()
     latency.note(60_000)
     latency.note(60_000)
-    latency.turn()
+    latency.turn(0)
     assert latency.percentile_ms(0.999) == 10_000
     assert latency.max_ms == 60_000
+
+
+def test_puts_that_nobody_has_noted_took_no_time() -> None:
+    """There are so many of them that they are only counted, elsewhere."""
+    latency = Latency()
+    latency.note(5)
+    latency.turn(100)
+    assert latency.ranges_before[:2] == [99, 1]
+    assert latency.percentile_ms(0.5) <= 1
+    latency.note(7)
+    latency.turn(103)
+    assert latency.ranges_before[:2] == [2, 1]
+    latency.turn(103)
+    assert sum(latency.ranges_before) == 0

@@ -52,6 +52,28 @@ def test_what_is_refused_does_not_count(rig: SendRig) -> None:
     assert rig.context.stats.put.count == 1
 
 
+def test_what_the_store_refuses_is_a_failed_put(rig: SendRig) -> None:
+    """One message or a batch of them."""
+    rig.store.gate.hold("the disk is full")
+    with pytest.raises(PutRefusedError):
+        put(rig.context, record())
+    with pytest.raises(PutRefusedError):
+        put(rig.context, record(), is_given_back=True)
+    with pytest.raises(PutRefusedError):
+        put_batch(rig.context, Record("T", encode_batch([BatchItem(b"a")])))
+    assert (rig.context.stats.put.count, rig.context.stats.put_failed) == (0, 3)
+
+
+def test_a_message_given_back_is_no_send(rig: SendRig) -> None:
+    """It is counted where it waits, and as a dead letter for the store alone."""
+    put(rig.context, record(DELAY="3"), is_given_back=True)
+    put(rig.context, record(DELAY="0"), is_given_back=True)
+    stats = rig.context.stats
+    assert sorted(stats.topics) == [SCHEDULE_TOPIC]
+    assert (stats.put.count, stats.put_aside.count, stats.user_put_count) == (2, 1, 0)
+    assert len(rig.records("T", 1)) == 1
+
+
 def test_a_batch_counts_as_many_messages_as_it_has(rig: SendRig) -> None:
     """And once as a put."""
     body = encode_batch([BatchItem(b"a"), BatchItem(b"b")])

@@ -14,6 +14,7 @@ from roketto.broker.filter_work import WAITING_MAX, Look
 from roketto.broker.groups import READ_FORBIDDEN
 from roketto.broker.longpoll import PASSED_BY_MAX, Poll
 from roketto.broker.wanted import Wanted, is_tag_type
+from roketto.clock import monotonic_s
 from roketto.protocol.bodies.groups import SubscriptionGroupConfig
 from roketto.protocol.bodies.heartbeat import ConsumeType, MessageModel
 from roketto.protocol.bodies.topics import TopicConfig
@@ -76,8 +77,8 @@ class Asked:
     """
 
     __slots__ = (
-        "consume_offset", "count", "expression_type", "group", "queue_id", "queue_offset",
-        "sub_version", "subscription", "suspend_ms", "sys_flag", "topic",
+        "began_s", "consume_offset", "count", "expression_type", "group", "queue_id",
+        "queue_offset", "sub_version", "subscription", "suspend_ms", "sys_flag", "topic",
     )  # fmt: skip
 
     def __init__(self, header: PullMessageRequest) -> None:
@@ -92,6 +93,8 @@ class Asked:
         self.subscription: str | None = header.subscription
         self.sub_version: int = header.sub_version
         self.expression_type: str | None = header.expression_type
+        self.began_s: float = 0.0
+        """When it was last begun to read for it."""
 
 
 class Pulled:
@@ -311,7 +314,7 @@ def _run(
         found = read(context, asked, wanted)
     code = code_of(found, asked.queue_offset)
     if code != _FOUND:
-        context.stats.note_get(asked.topic, asked.group, asked.queue_id, 0, 0)
+        context.stats.note_get(asked.topic, asked.group, asked.queue_id, 0, 0, _taken_ms(asked))
     return Pulled(code, found, topic, group, wanted)
 
 
@@ -346,6 +349,7 @@ def check(
 
 def read(context: Context, asked: Asked, wanted: Wanted) -> GetResult:
     """Read what is wanted; nothing is counted or changed by it."""
+    asked.began_s = monotonic_s()
     config = context.config
     # The store stops at these bounds anyway; asked for more, it would only look at more units.
     count_max = min(
@@ -499,7 +503,11 @@ def note_sent(context: Context, asked: Asked, found: GetResult) -> None:
     """Count the messages that are sent, and remember up to where that is."""
     topic, group, queue_id = asked.topic, asked.group, asked.queue_id
     context.offsets.note_pulled(topic, group, queue_id, found.next_offset)
-    context.stats.note_get(topic, group, queue_id, found.count, found.size)
+    context.stats.note_get(topic, group, queue_id, found.count, found.size, _taken_ms(asked))
+
+
+def _taken_ms(asked: Asked) -> int:
+    return int((monotonic_s() - asked.began_s) * 1000)
 
 
 ROUTES: Final[Mapping[RequestCode, Handler]] = {

@@ -1,11 +1,13 @@
 """How a broker is doing, as mqadmin clusterList and dashboards show it."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from roketto.broker.context import Context, Handler
-from roketto.broker.latency import RANGE_NAMES, Latency
-from roketto.broker.stats import Statistics
+from roketto.broker.filter_work import WAITING_MAX
+from roketto.broker.latency import RANGE_NAMES
+from roketto.broker.stats import RECENT_S, Statistics
 from roketto.clock import monotonic_s
 from roketto.protocol.bodies.base import encode_body
 from roketto.protocol.bodies.route import KVTable
@@ -14,18 +16,15 @@ from roketto.protocol.command import Command
 from roketto.protocol.errors import RecordError
 from roketto.protocol.versions import CURRENT_VERSION, version_name
 from roketto.remoting.connection import Connection
+from roketto.remoting.settings import ServerSettings
 from roketto.store.commitlog import CommitLog
 from roketto.store.errors import StoreError
 
-_WINDOWS: Final = 3
-"""Rates are told over 10, 60 and 600 seconds."""
-
-_POOLS: Final = ("send", "pull", "litePull", "query", "ack")
 _WITHOUT_POOLS: Final = {
     f"{pool}ThreadPoolQueue{figure}": "0"
-    for pool in _POOLS
+    for pool in ("litePull", "query", "ack")
     for figure in ("Size", "Capacity", "HeadWaitTimeMills")
-}
+} | {"EndTransactionQueueSize": "0", "EndTransactionThreadPoolQueueCapacity": "0"}
 """Java's requests wait in queues before threads; here they are served as they are read."""
 
 _WITHOUT_TIMER: Final = {
@@ -37,63 +36,80 @@ _WITHOUT_TIMER: Final = {
 }
 """What Java says while its timer wheel is off."""
 
+_NEVER_FILLED: Final = {
+    "pageCacheLockTimeMills": "0",
+    "dispatchMaxBuffer": "0",
+    "remainTransientStoreBufferNumbs": str((1 << 31) - 1),
+}
+"""What Java says while nobody holds its lock, and without buffers of its own before the log."""
+
+_IN_FLIGHT_MAX: Final = ServerSettings().requests_in_flight_max
+_UNITS: Final = "KMGTPE"
+
 
 def runtime_info(context: Context, connection: Connection, request: Command) -> Command:
     """The figures of this broker under the names that Java gives them."""
-    up_s = max(0, int(monotonic_s() - context.stats.started_s))
+    stats = context.stats
     table = {
-        "bootTimestamp": str(context.clock_ms() - up_s * 1000),
-        "runtime": _describe_duration(up_s),
+        "bootTimestamp": str(stats.started_ms),
+        "runtime": _describe_duration(max(0, int(monotonic_s() - stats.started_s))),
         "brokerActive": "true",
         "brokerVersionDesc": version_name(CURRENT_VERSION),
-        "pageCacheLockTimeMills": "0",
-        "startAcceptSendRequestTimeStamp": "0",
-        **_rates(context.stats),
-        **_totals(context.stats),
-        **_latencies(context.stats.latency),
+        "startAcceptSendRequestTimeStamp": str(context.config.start_accept_send_request_time_stamp),
+        **_NEVER_FILLED,
+        **_rates(stats),
+        **_totals(stats),
+        **_latencies(stats),
         **_store_figures(context),
-        **_WITHOUT_POOLS,
-        **_WITHOUT_TIMER,
+        **_delay_figures(context),
+        **_timer_figures(context),
+        **_queue_figures(context),
     }
     return request.answer(body=encode_body(KVTable(table)))
 
 
 def _rates(stats: Statistics) -> dict[str, str]:
+    """Over 10, 60 and 600 seconds, with blanks between; nothing stands for a span not full yet."""
     rates = stats.recent_tps()
     found, missed = rates["get_found"], rates["get_missed"]
+    total = [f + m for f, m in zip(found, missed, strict=True)]
     return {
-        "putTps": _join(rates["put"]),
-        "getFoundTps": _join(found),
-        "getMissTps": _join(missed),
-        "getTotalTps": _join([f + m for f, m in zip(found, missed, strict=True)]),
-        "getTransferredTps": _join(rates["got"]),
+        "putTps": _join(rates["put"], ""),
+        "getFoundTps": _join(found, ""),
+        "getMissTps": _join(missed, ""),
+        "getTotalTps": _join(total, "0.0"),
+        "getTransferredTps": _join(rates["got"], ""),
     }
 
 
-def _join(rates: Sequence[float]) -> str:
-    padded = [*rates, *[0.0] * (_WINDOWS - len(rates))]
-    return " ".join(map(str, padded))
+def _join(rates: Sequence[float], missing: str) -> str:
+    return " ".join([*map(str, rates), *[missing] * (len(RECENT_S) - len(rates))])
 
 
 def _totals(stats: Statistics) -> dict[str, str]:
-    """Messages of users. All of them count as today's: what was before the start is not known."""
+    """Since the start: of everything that was stored, and of the messages of users by day."""
+    put, mornings = stats.put, stats.mornings
     return {
-        "putMessageTimesTotal": str(stats.put.count),
-        "putMessageSizeTotal": str(stats.put.size),
-        "msgPutTotalYesterdayMorning": "0",
-        "msgPutTotalTodayMorning": "0",
-        "msgPutTotalTodayNow": str(stats.put.count - stats.system_put_count),
-        "msgGetTotalYesterdayMorning": "0",
-        "msgGetTotalTodayMorning": "0",
-        "msgGetTotalTodayNow": str(stats.get.count - stats.system_get_count),
+        "putMessageTimesTotal": str(put.count),
+        "putMessageSizeTotal": str(put.size),
+        "putMessageAverageSize": str(put.size / put.count if put.count else 0.0),
+        "putMessageFailedTimes": str(stats.put_failed),
+        "msgPutTotalYesterdayMorning": str(mornings.put_yesterday),
+        "msgPutTotalTodayMorning": str(mornings.put_today),
+        "msgPutTotalTodayNow": str(stats.user_put_count),
+        "msgGetTotalYesterdayMorning": str(mornings.get_yesterday),
+        "msgGetTotalTodayMorning": str(mornings.get_today),
+        "msgGetTotalTodayNow": str(stats.user_get_count),
     }
 
 
-def _latencies(latency: Latency) -> dict[str, str]:
-    """How long puts waited for the disk in the last minute; nothing under ASYNC_FLUSH."""
+def _latencies(stats: Statistics) -> dict[str, str]:
+    """How long puts took in the last whole minute, and the longest put and get of all."""
+    latency = stats.latency
     counted = zip(RANGE_NAMES, latency.ranges_before, strict=True)
     return {
         "putMessageEntireTimeMax": str(latency.max_ms),
+        "getMessageEntireTimeMax": str(stats.get_max_ms),
         "putMessageDistributeTime": "".join(f"{name}:{count} " for name, count in counted),
         "putLatency99": f"{latency.percentile_ms(0.99):.2f}",
         "putLatency999": f"{latency.percentile_ms(0.999):.2f}",
@@ -103,14 +119,49 @@ def _latencies(latency: Latency) -> dict[str, str]:
 def _store_figures(context: Context) -> dict[str, str]:
     store, log = context.store, context.store.log
     used = str(store.retention.measure() / 100)
+    disk = os.statvfs(store.root)
+    total, free = disk.f_blocks * disk.f_frsize, disk.f_bfree * disk.f_frsize
+    waiting_from = store.appender.waiting.log_offset()
+    behind = 0 if waiting_from is None else log.max_offset - waiting_from
     return {
         "commitLogDiskRatio": used,
+        f"commitLogDiskRatio_{store.root / 'commitlog'}": used,
         "consumeQueueDiskRatio": used,
+        "commitLogDirCapacity": (
+            f"Total : {describe_bytes(total)}, Free : {describe_bytes(free)}."
+        ),
         "commitLogMinOffset": str(log.min_offset),
         "commitLogMaxOffset": str(log.max_offset),
         "earliestMessageTimeStamp": str(_earliest_ms(log)),
-        "dispatchBehindBytes": "0",
-        "remainHowManyDataToFlush": f"{log.max_offset - store.flushed} B",
+        "dispatchBehindBytes": str(behind),
+        "remainHowManyDataToFlush": describe_bytes(log.max_offset - store.flushed),
+    }
+
+
+def _delay_figures(context: Context) -> dict[str, str]:
+    """Of each delay level that was ever used: the next message to deliver, and the last."""
+    return {
+        f"scheduleMessageOffset_{level}": f"{offset},{end}"
+        for level, (offset, end) in context.delays.progress().items()
+    }
+
+
+def _timer_figures(context: Context) -> dict[str, str]:
+    """Of messages that are delivered at any time."""
+    return _WITHOUT_TIMER
+
+
+def _queue_figures(context: Context) -> dict[str, str]:
+    """What waits here: sends for the disk, and pulls for a turn of their filters."""
+    durability = context.durability
+    return {
+        "sendThreadPoolQueueSize": str(len(durability)),
+        "sendThreadPoolQueueCapacity": str(_IN_FLIGHT_MAX),
+        "sendThreadPoolQueueHeadWaitTimeMills": str(durability.waited_ms),
+        "pullThreadPoolQueueSize": str(len(context.filters.work)),
+        "pullThreadPoolQueueCapacity": str(WAITING_MAX),
+        "pullThreadPoolQueueHeadWaitTimeMills": "0",
+        **_WITHOUT_POOLS,
     }
 
 
@@ -120,6 +171,18 @@ def _earliest_ms(log: CommitLog) -> int:
         return log.record_at(log.min_offset).store_time_ms
     except (StoreError, RecordError):
         return -1
+
+
+def describe_bytes(count: int) -> str:
+    """A number of bytes as mqadmin prints it.
+
+    >>> describe_bytes(1023), describe_bytes(1536), describe_bytes(5 << 30)
+    ('1023 B', '1.5 KiB', '5.0 GiB')
+    """
+    if count < 1024:
+        return f"{count} B"
+    power = (count.bit_length() - 1) // 10
+    return f"{count / 1024**power:.1f} {_UNITS[power - 1]}iB"
 
 
 def _describe_duration(seconds: int) -> str:

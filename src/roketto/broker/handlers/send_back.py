@@ -60,7 +60,7 @@ def send_back(context: Context, connection: Connection, request: Command) -> Rep
         context.topics.create_for_group(topic, _DLQ_QUEUES)
     record = make_retry(original, topic, queue_id, retry.delay_level, context.store_host)
     try:
-        where = put(context, record)
+        where = put(context, record, is_given_back=True)
     except PutRefusedError as refused:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR, f"{refused.status.name}: {refused.reason}"
@@ -68,6 +68,7 @@ def send_back(context: Context, connection: Connection, request: Command) -> Rep
     origin = record.get_property(names.RETRY_TOPIC) or original.topic
     context.stats.note_send_back(origin, header.group)
     if retry.is_dead:
+        context.stats.note_dead(header.origin_topic or origin, header.group)
         log.info("a message of topic %s is now a dead letter of group %s", origin, header.group)
     answer = request.answer(ResponseCode.SUCCESS)
     return context.durability.answer_when_safe(connection, request, answer, where.end)

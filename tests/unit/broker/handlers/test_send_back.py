@@ -105,6 +105,20 @@ def test_clients_say_how_often_unless_they_are_old(rig: SendRig) -> None:
     assert len(rig.records("%DLQ%G", 0)) == 1
 
 
+def test_what_is_given_back_and_what_is_dead_is_counted(rig: SendRig) -> None:
+    """For the topic that its consumer knows it from; neither is a send."""
+    record = stored(rig)
+    puts = rig.context.stats.user_put_count
+    back(rig, record)
+    back(rig, record, level=-1)
+    back(rig, record, level=-1, originTopic="Known")
+    topics = rig.context.stats.topics
+    assert (topics["T"].groups["G"].send_back.count, topics["T"].groups["G"].dead.count) == (3, 1)
+    assert topics["Known"].groups["G"].dead.count == 1
+    assert rig.context.stats.user_put_count == puts
+    assert topics[SCHEDULE_TOPIC].put.count == 1
+
+
 def test_a_group_without_retry_queues_gets_nothing_back(rig: SendRig) -> None:
     """And is told that all is well, as in Java."""
     rig.context.groups.put(SubscriptionGroupConfig(group_name="G", retry_queue_nums=0))
