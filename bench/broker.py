@@ -17,6 +17,7 @@ from broker_rest import measure_memory, measure_start
 from broker_rig import Rig
 from broker_servers import JAVA_HEAP_MB, ROKETTO
 from broker_sizes import QUICK, Sizes
+from broker_stats import measure_stats
 from report import Report
 from roketto.compiled import is_compiled
 
@@ -31,6 +32,7 @@ SECTIONS: Final[dict[str, Callable[[Report, Rig], None]]] = {
     "memory": measure_memory,
     "admin": measure_admin,
     "flush": measure_flush,
+    "stats": measure_stats,
 }
 """Pulls first: a store with much after them would count them as being on the disk."""
 

@@ -297,4 +297,6 @@ def test_a_quick_look_at_the_broker_has_every_figure(tmp_path: Path) -> None:
     assert figures["memory"]["roketto: resident under load, its own"]["value"] > 0
     for name in ("java", "roketto"):
         assert figures["admin"][f"{name}: progress of all groups (317)"]["value"] > 0
+    assert figures["stats"]["send without statistics"]["value"] > 0
+    assert figures["stats"]["statistics, share of a send"]["at_most"] == 3.0
     assert [path.name for path in scratch.iterdir() if "ports" not in path.name] == []
