@@ -12,6 +12,7 @@ from typing import Final
 from roketto.broker.clients import Clients
 from roketto.broker.config import BrokerConfig
 from roketto.broker.context import Context
+from roketto.broker.dedup import Dedup
 from roketto.broker.delay_levels import DelayLevels
 from roketto.broker.delays import Delays
 from roketto.broker.dispatch import Dispatcher
@@ -102,6 +103,8 @@ class Broker:
         except BaseException:
             await self._stop_servers()
             raise
+        dedup = Dedup(context.store, context.topics, self._clock_ms)
+        dedup.start()
         dispatcher, lanes = Dispatcher(context), Lanes(context)
         for server in self._servers:
             server.handler = dispatcher.handle
@@ -116,6 +119,7 @@ class Broker:
                 self._tables.keep_saved(self._config.flush_consumer_offset_interval / 1000),
                 context.delays.run(),
                 context.transactions.run(),
+                dedup.run(),
             )
         ]
 

@@ -7,6 +7,7 @@ stored has neither sign.
 from collections.abc import Mapping
 from typing import Final, NamedTuple, NoReturn
 
+from roketto.broker.dedup_window import BY, BY_KEYS, BY_UNIQUE_KEY, SECONDS, SECONDS_MAX
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.errors import RequestError
 
@@ -20,12 +21,14 @@ MESSAGE_TYPE: Final = "message.type"
 
 
 class Attribute(NamedTuple):
-    """One key. ``values`` are those that it may have; without any, it is a number from -1 on."""
+    """One key. ``values`` are those that it may have; without any, it is a number in its bounds."""
 
     is_changeable: bool
     values: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
     """Values that Java's broker takes as well, for parts of it that this one does not have."""
+    low: int = -1
+    high: int = _LONG_MAX
 
 
 TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
@@ -35,7 +38,10 @@ TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
         True, frozenset({"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"})
     ),
     "reserve.time": Attribute(True),
+    SECONDS: Attribute(True, low=0, high=SECONDS_MAX),
+    BY: Attribute(True, frozenset({BY_UNIQUE_KEY, BY_KEYS})),
 }
+"""Java's, and behind them ours: a broker of Java's keeps those in its table and does nothing."""
 
 GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {}
 """Java's groups have none in the versions that are spoken here."""
@@ -100,15 +106,16 @@ def _check(known: Mapping[str, Attribute], key: str, value: str | None, *, is_ne
         _refuse(f"{key} cannot be {value}: this broker does not have such topics")
     if attribute.values:
         _refuse(f"{key} is {_cut(value)}; value is not in set: {sorted(attribute.values)}")
-    if not _is_number(value):
-        _refuse(f"{key} is {_cut(value)}; write an integer of -1..{_LONG_MAX}")
+    if not attribute.low <= _number(value) <= attribute.high:
+        _refuse(f"{key} is {_cut(value)}; write an integer of {attribute.low}..{attribute.high}")
 
 
-def _is_number(text: str) -> bool:
+def _number(text: str) -> int:
+    """The number that a text is; one below all bounds if it is none."""
     if text == "-1":
-        return True
+        return -1
     is_short = text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX
-    return is_short and int(text) <= _LONG_MAX
+    return int(text) if is_short else -2
 
 
 def _cut(text: str) -> str:

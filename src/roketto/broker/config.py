@@ -258,6 +258,9 @@ class BrokerConfig(ServerConfig):
         bool, Option(choices=("false",), reason=NO_REPLICATION)
     ] = False
 
+    dedup_ids_max: Annotated[int, Option(low=1, high=100_000_000, java=False)] = 1_000_000
+    """Ids that dedup windows of all topics hold, of about 130 bytes each."""
+
     listen_port: Annotated[int, LISTEN_PORT] = 10_911
 
     derived: set[str] = field(default_factory=set, init=False, repr=False, compare=False)

@@ -8,6 +8,7 @@ everything, in the order of Java's checks.
 from typing import Final
 
 from roketto.broker.context import Context
+from roketto.broker.dedup_window import DedupWindow
 from roketto.broker.topics import SendTarget
 from roketto.protocol.headers.base import I32_MAX, I64_MAX
 from roketto.protocol.sysflags import COMPRESSED, COMPRESSION_TYPE, HOST_BITS, MULTI_TAGS
@@ -55,16 +56,17 @@ def store_plain(
     flag: int,
     properties: str,
     body: bytes | memoryview,
+    key: str,
 ) -> Place:
     """Store a message whose properties are plain; NOT_PLAIN, and nothing stored, if it is not.
 
-    PutRefusedError if the store does not take it.
+    ``key`` is its ``unique_key``. PutRefusedError if the store does not take it.
     """
     target: SendTarget | None = context.topics.targets.get(topic)
     store = context.store
     if (
         target is None
-        or not target.is_plain
+        or not (target.is_plain or target.is_plain_once)
         or not 0 <= queue_id < target.queue_count
         or sys_flag & _UNUSUAL_BITS
         or flag > I32_MAX
@@ -79,9 +81,19 @@ def store_plain(
     raw = properties.encode() if properties.isascii() else encode_utf8(properties)
     if raw[-1] != _ITEM_END:
         raw += b"\x02"
+    window: DedupWindow | None = None
+    identity: str | None = None
+    if not target.is_plain:
+        window = target.window
+        assert window is not None
+        identity = window.identity(raw) if window.is_by_keys else key
+        if not window.is_ready or (identity is not None and window.find(identity) >= 0):
+            return NOT_PLAIN  # it has to wait, or may be a duplicate
     stored = store.appender.append_fields(
         target.name, target.field, queue_id, flag, sys_flag, born_time_ms, connection.peer_host,
         sending.store_host, body, raw + sending.own_properties,
     )  # fmt: skip
+    if window is not None and identity is not None:
+        window.remember(identity, stored[1])
     context.stats.note_put(target.name, queue_id, 1, stored[2], store.log.store_time_ms)
     return stored

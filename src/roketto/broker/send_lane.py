@@ -71,7 +71,7 @@ class SendLane:
         try:
             queue_offset, log_offset, size = store_plain(
                 context, connection, send.topic, _number(send.queue), _number(send.bits),
-                self._number_of(send.born), _number(send.flag), properties, body,
+                self._number_of(send.born), _number(send.flag), properties, body, key,
             )  # fmt: skip
         except (RequestError, PutRefusedError):
             return False  # nothing was stored: the ordinary way will be refused, too, and say why

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from roketto.broker.config import BrokerConfig
+from roketto.broker.dedup_window import DedupWindow, Windows
 from roketto.protocol.bodies.topics import DataVersion, TopicConfig, TopicFilterType
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.errors import RequestError
@@ -55,10 +56,11 @@ class SendTarget:
     """A topic that may be sent to, with what every send to it asks."""
 
     __slots__ = (
-        "config", "field", "is_compacted", "is_plain", "name", "queue_count", "write_queue_count",
+        "config", "field", "is_compacted", "is_plain", "is_plain_once", "name", "queue_count",
+        "window", "write_queue_count",
     )  # fmt: skip
 
-    def __init__(self, config: TopicConfig) -> None:
+    def __init__(self, config: TopicConfig, window: DedupWindow | None = None) -> None:
         self.config: TopicConfig = config
         self.name: str = config.topic_name
         self.field: bytes = encode_topic(config.topic_name)
@@ -68,14 +70,19 @@ class SendTarget:
         self.write_queue_count: int = config.write_queue_nums
         """The broker chooses among these."""
         self.is_compacted: bool = config.attributes.get(_CLEANUP_POLICY) == _COMPACTION
-        self.is_plain: bool = not (
+        self.window: DedupWindow | None = window
+        """The ids that it has seen, if it takes each message once."""
+        is_plain = not (
             self.is_compacted
             or config.order
             or is_retry_topic(config.topic_name)
             or config.topic_filter_type is TopicFilterType.MULTI_TAG
             or len(self.field) > 1 + TOPIC_BYTES_MAX
         )
+        self.is_plain: bool = is_plain and window is None
         """Whether nothing but the queue id is to be looked at."""
+        self.is_plain_once: bool = is_plain and window is not None
+        """The same, but for the id of the message."""
 
 
 class Topics:
@@ -93,6 +100,8 @@ class Topics:
         self._clock_ms = clock_ms
         self.targets: dict[str, SendTarget] = {}
         """What was sent to since it last changed; as many as there are topics at most."""
+        self.windows: Windows = Windows(config.dedup_ids_max)
+        """What was sent of late to topics that take each message once."""
         self.on_change: Callable[[TopicConfig | None], None] = _ignore
 
     @property
@@ -119,6 +128,7 @@ class Topics:
         """Take a topic out; what it was, None if it was not there."""
         removed = self._table.remove(topic)
         self.targets.pop(topic, None)
+        self.windows.drop(topic)
         if removed is not None:
             self.on_change(None)
         return removed
@@ -213,7 +223,7 @@ class Topics:
         config = self._table.get(topic)
         if config is None:
             config = self._create(topic, default_topic, queue_nums, is_unit)
-        target = self.targets[topic] = SendTarget(config)
+        target = self.targets[topic] = SendTarget(config, self.windows.of(config))
         return target
 
     def _create(

@@ -79,6 +79,9 @@ def test_numbers_are_taken_within_their_bounds(value: str) -> None:
         (None, {"+reserve.time": "-2"}, "reserve.time is '-2'; write an integer of -1"),
         (None, {"+reserve.time": "9223372036854775808"}, "write an integer of -1"),
         (None, {"+reserve.time": "1" * 5_000}, "write an integer of -1"),
+        (None, {"+dedup.window.seconds": "-1"}, "write an integer of 0..86400"),
+        (None, {"+dedup.window.seconds": "86401"}, "write an integer of 0..86400"),
+        (None, {"+dedup.by": "TAGS"}, "value is not in set: ['KEYS', 'UNIQ_KEY']"),
         (None, {"message.type": "FIFO"}, "wrong format key: 'message.type'"),
         (None, {"+": "x"}, "wrong format key"),
         (None, {"+a-b": "x"}, "wrong format key"),
@@ -93,6 +96,14 @@ def test_changes_that_cannot_be_are_refused(
         change(TOPIC_ATTRIBUTES, current, changes)
     assert reason in caught.value.reason
     assert len(caught.value.reason) < 300
+
+
+def test_a_dedup_window_may_be_given_and_taken_away_at_any_time() -> None:
+    """Attributes of ours, beside Java's."""
+    on = change(TOPIC_ATTRIBUTES, {}, {"+dedup.window.seconds": "600", "+dedup.by": "KEYS"})
+    assert on == {"dedup.window.seconds": "600", "dedup.by": "KEYS"}
+    off = change(TOPIC_ATTRIBUTES, on, {"-dedup.window.seconds": "", "+dedup.by": "UNIQ_KEY"})
+    assert off == {"dedup.by": "UNIQ_KEY"}
 
 
 def test_groups_have_no_attributes() -> None:

@@ -16,6 +16,7 @@ from roketto.protocol.record import Record
 from roketto.store.consumequeue import ConsumeQueue
 from roketto.store.errors import CorruptStoreError
 from roketto.store.put_status import PutRefusedError, PutStatus
+from unit.broker.dedup_rig import DedupRig
 from unit.broker.send_rig import PLAIN, START_MS, SendRig
 
 FIELDS = {
@@ -191,4 +192,33 @@ async def test_under_sync_flush_an_answer_waits_for_the_disk(tmp_path: Path) -> 
     assert ask(rig, frame_of(dict(FIELDS)))
     assert rig.connection.written == b""
     assert len(rig.context.durability) == 1
+    rig.close()
+
+
+@pytest.mark.parametrize("by", ["UNIQ_KEY", "KEYS"])
+def test_a_topic_that_takes_each_message_once_takes_the_lane(tmp_path: Path, by: str) -> None:
+    """What is new is stored and answered; what may have come before is left to the ordinary way."""
+    rig = DedupRig(tmp_path / "store")
+    rig.attributes = {**rig.attributes, "dedup.by": by}
+    rig.fill()
+    frame = frame_of({**FIELDS, "i": encode_properties({**PLAIN, "KEYS": "k"}).decode()})
+    assert ask(rig, frame)
+    first = decode_command(memoryview(rig.connection.take_written())[4:])
+    assert not ask(rig, frame)
+    assert rig.count() == 1
+    again = decode_command(memoryview(ordinary(rig, frame))[4:])
+    assert again.ext == first.ext
+    assert ask(rig, frame_of({**FIELDS, "i": "UNIQ_KEY\x01other\x02"}))
+    assert rig.count() == 2
+    rig.close()
+
+
+def test_a_window_that_is_not_ready_is_left_to_the_ordinary_way(tmp_path: Path) -> None:
+    """Which waits for it."""
+    rig = DedupRig(tmp_path / "store")
+    rig.context.topics.windows.drop("T")
+    rig.context.topics.targets.clear()
+    rig.context.topics.target("T", "TBW102", 4, False)
+    assert not ask(rig, frame_of(dict(FIELDS)))
+    assert rig.count() == 0
     rig.close()

@@ -64,6 +64,7 @@ def runtime_info(context: Context, connection: Connection, request: Command) -> 
         **_delay_figures(context),
         **_timer_figures(context),
         **_queue_figures(context),
+        **context.topics.windows.figures(),
     }
     return request.answer(body=encode_body(KVTable(table)))
 

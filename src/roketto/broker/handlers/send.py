@@ -1,5 +1,8 @@
 """Sending: messages one by one and in batches (10, 310, 320).
 
+A topic with a dedup window takes each message once: see dedup.py. The message of a retry that came
+before is answered with the place of the first.
+
 A message that asks for nothing special, as nearly all do, takes ``plain_send.store_plain``; from
 connections that FastJSON writes to, ``send_lane`` leads there before this is asked. What is not as
 plain as that takes ``send_any``, which looks at everything, in the order of Java's checks.
@@ -10,9 +13,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from roketto.broker.context import Context, Handler
+from roketto.broker.dedup import find_first, queue_of, wait_until_ready
+from roketto.broker.dedup_window import DedupWindow
 from roketto.broker.half_messages import is_marked
 from roketto.broker.plain_send import NOT_PLAIN, Place, store_plain, unique_key
 from roketto.broker.put import prepare, put, put_batch
+from roketto.broker.put_once import put_batch_once
 from roketto.broker.retry import group_of_retry_topic, is_dead_on_send, retries_max
 from roketto.broker.sending import Sending
 from roketto.broker.topics import PERM_WRITE, SendTarget
@@ -72,7 +78,7 @@ def send_v2(context: Context, connection: Connection, request: Command) -> Reply
         return send_any(context, connection, request)
     where = store_plain(
         context, connection, ext.get("b", ""), int(queue), int(bits), int(born), int(flag),
-        properties, request.body,
+        properties, request.body, key,
     )  # fmt: skip
     if where == NOT_PLAIN:
         return send_any(context, connection, request)
@@ -114,11 +120,15 @@ def send_any(context: Context, connection: Connection, request: Command) -> Repl
 
 def _send(context: Context, connection: Connection, request: Command, header: SendHeader) -> Reply:
     target = check_send(context, connection, header)
+    window = target.window
+    if window is not None and not window.is_ready:
+        return _send_later(context, connection, request, header, window)
     if header.batch:
         return _send_batch(context, connection, request, header, target)
     queue_id = choose_queue(header, target)
     record = make_record(context, connection, request, header, target, queue_id)
     raw = own_properties(context, header.properties)
+    identity = None if window is None else window.identity(raw)
     unique_key = get_property(raw, names.UNIQ_KEY)
     if unique_key is None:
         unique_key = context.sending.next_unique_id()
@@ -132,7 +142,14 @@ def _send(context: Context, connection: Connection, request: Command, header: Se
             f"Required message key is missing: topic {header.topic} is compacted and keeps the last"
             " message of each key; set KEYS",
         )
-    where = prepare(context, record) if _is_half(context, record) else put(context, record)
+    is_half = _is_half(context, record)
+    if window is not None and identity is not None:
+        first = find_first(context, window, identity, is_half=is_half)
+        if first is not None:
+            return _answer_again(context, connection, request, raw, window, first)
+    where = prepare(context, record) if is_half else put(context, record)
+    if window is not None and identity is not None:
+        window.remember(identity, where.log_offset)
     ext = {
         "msgId": where.message_id,
         "queueId": str(queue_id),
@@ -140,6 +157,41 @@ def _send(context: Context, connection: Connection, request: Command, header: Se
         "transactionId": unique_key,
     }
     return answer_stored(context, connection, request, raw, ext, where.end)
+
+
+async def _send_later(
+    context: Context,
+    connection: Connection,
+    request: Command,
+    header: SendHeader,
+    window: DedupWindow,
+) -> Command | None:
+    """Send once the window of the topic knows what was sent before; RequestError if it does not."""
+    await wait_until_ready(window)
+    answer = _send(context, connection, request, header)
+    # It has to wait once more if an operator has changed the topic meanwhile.
+    return answer if answer is None or isinstance(answer, Command) else await answer
+
+
+def _answer_again(
+    context: Context,
+    connection: Connection,
+    request: Command,
+    raw: bytes,
+    window: DedupWindow,
+    first: Record,
+) -> Reply:
+    """Say of a message that came before where it is, once that one is safe."""
+    context.topics.windows.room.duplicates += 1
+    ext = {
+        "msgId": first.offset_id,
+        "queueId": queue_of(first, window),
+        "queueOffset": str(first.queue_offset),
+        "transactionId": first.get_property(names.UNIQ_KEY) or "",
+    }
+    return answer_stored(
+        context, connection, request, raw, ext, first.log_offset + first.size, is_old=True
+    )
 
 
 def _send_batch(
@@ -165,6 +217,10 @@ def _send_batch(
     queue_id = choose_queue(header, target)
     batch = make_record(context, connection, request, header, target, queue_id)
     batch.properties_raw = raw = encode_utf8(header.properties or "")
+    if target.window is not None:
+        told = put_batch_once(context, target.window, batch)
+        ext = told.ext(raw)
+        return answer_stored(context, connection, request, raw, ext, told.end, is_old=True)
     where = put_batch(context, batch)
     ext = {
         "msgId": where.joined_message_ids,
@@ -184,14 +240,19 @@ def answer_stored(
     raw: bytes,
     ext: dict[str, str],
     end: int,
+    *,
+    is_old: bool = False,
 ) -> Reply:
-    """Say where a message is, once it is as safe as its properties ``raw`` ask for."""
+    """Say where a message is, once it is as safe as its properties ``raw`` ask for.
+
+    One that ``is_old`` may have been safe for long, and nobody would tell of it again.
+    """
     if request.is_one_way:
         return None
     ext[names.MSG_REGION] = context.sending.region
     ext[names.TRACE_ON] = context.sending.trace
     answer = request.answer(0, ext)
-    if waits_for_disk(raw):
+    if waits_for_disk(raw) and not (is_old and end <= context.store.flushed):
         return context.durability.answer_when_safe(connection, request, answer, end)
     return answer
 

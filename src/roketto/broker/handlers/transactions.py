@@ -7,6 +7,7 @@ from typing import Final
 
 from roketto.broker.clients import Clients
 from roketto.broker.context import Context, Handler
+from roketto.broker.dedup import note_committed
 from roketto.broker.half_messages import (
     as_asked,
     as_committed,
@@ -118,7 +119,10 @@ def _commit(context: Context, half: Record) -> int:
             ResponseCode.SYSTEM_ERROR,
             f"{half!r} says of no queue that it is for; it cannot be sent",
         )
-    return put(context, committed).end
+    topic = committed.topic
+    where = put(context, committed)
+    note_committed(context, topic, committed.properties_raw, where.log_offset)
+    return where.end
 
 
 def _answer_again(context: Context, request: Command, half: Record, is_commit: bool) -> Reply:

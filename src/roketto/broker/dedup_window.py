@@ -1,0 +1,237 @@
+"""Dedup windows: the ids that topics have seen of late, and where their messages are in the log.
+
+A topic has one if an operator gave it attributes for it::
+
+    dedup.window.seconds    how long an id counts, from when its message was stored; 0: not at all
+    dedup.by                UNIQ_KEY, the id that producers give (the default), or KEYS
+
+Only a hash of each id is kept, with the log offset of its message: whoever finds one reads the
+message and compares. So an id takes about 130 bytes whatever its length, and two ids with one hash
+cost a look and no more.
+
+The number of ids of all windows is bounded. Where there is no room for one more, the oldest one is
+forgotten before its time, and that counts.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from typing import Final
+
+from roketto.protocol.bodies.topics import TopicConfig
+from roketto.protocol.names import is_dlq_topic, is_retry_topic, is_system_topic
+from roketto.protocol.properties import get_property
+from roketto.protocol.property_names import KEYS, UNIQ_KEY
+
+__all__ = ["BY", "BY_KEYS", "BY_UNIQUE_KEY", "SECONDS", "SECONDS_MAX", "DedupWindow", "Windows"]
+
+SECONDS: Final = "dedup.window.seconds"
+BY: Final = "dedup.by"
+BY_UNIQUE_KEY: Final = UNIQ_KEY
+BY_KEYS: Final = KEYS
+SECONDS_MAX: Final = 86_400
+"""A day: nobody tries again for longer, and a start has to read that much of the queues."""
+
+UNKNOWN: Final = -1
+"""What is found for an id that was not seen."""
+
+_MARKS_PER_WINDOW: Final = 64
+_MARK_MS_LEAST: Final = 1_000
+
+
+class _Room:
+    """How many more ids may be kept in all, and what became of ids and messages."""
+
+    __slots__ = ("duplicates", "forgotten", "left")
+
+    def __init__(self, ids_max: int) -> None:
+        self.left: int = ids_max
+        self.duplicates: int = 0
+        self.forgotten: int = 0
+
+
+class DedupWindow:
+    """The ids of one topic: who takes a message looks here first, and notes it when it is stored.
+
+    window.find(identity)                   # UNKNOWN, or the log offset of a message to look at
+    window.remember(identity, log_offset)
+
+    A window that was just made knows nothing, and nothing may be taken by it before ``is_ready``:
+    see dedup.py.
+    """
+
+    __slots__ = (
+        "_bound", "_mark_ms", "_marks", "_numbers", "_offsets", "_owner", "_places", "_room",
+        "_window_ms", "is_by_keys", "is_ready", "ready", "seconds", "topic",
+    )  # fmt: skip
+
+    def __init__(self, owner: "Windows", topic: str, seconds: int, is_by_keys: bool) -> None:
+        self.topic: str = topic
+        self.seconds: int = seconds
+        self.is_by_keys: bool = is_by_keys
+        self.is_ready: bool = False
+        self.ready: asyncio.Event = asyncio.Event()
+        """Set with ``is_ready``, for those who wait."""
+        self._owner: Windows = owner
+        self._room: _Room = owner.room
+        self._window_ms: int = seconds * 1_000
+        self._mark_ms: int = max(_MARK_MS_LEAST, self._window_ms // _MARKS_PER_WINDOW)
+        self._places: dict[int, int] = {}
+        """Hash of an id -> log offset."""
+        self._numbers: deque[int] = deque()
+        self._offsets: deque[int] = deque()
+        """Hashes and log offsets in the order they came: what is forgotten next."""
+        self._marks: deque[tuple[int, int]] = deque()
+        """Times, and the log offsets that everything before them is below."""
+        self._bound: int = 0
+
+    def __len__(self) -> int:
+        """How many ids it takes the room of."""
+        return len(self._numbers)
+
+    def identity(self, raw: bytes) -> str | None:
+        """What tells a message with these properties from others; None if nothing does."""
+        found = get_property(raw, KEYS if self.is_by_keys else UNIQ_KEY)
+        return found if found is not None and found.strip() else None
+
+    def find(self, identity: str) -> int:
+        """Where a message is that may have this id; UNKNOWN if there is none."""
+        return self._places.get(hash(identity), UNKNOWN)
+
+    def remember(self, identity: str, log_offset: int) -> None:
+        """The message with this id is stored, and is the one to answer with from now on."""
+        if self._room.left <= 0:
+            self._owner.make_room(self)
+        self._room.left -= 1
+        number = hash(identity)
+        self._places[number] = log_offset
+        self._numbers.append(number)
+        self._offsets.append(log_offset)
+
+    def recall(self, identity: str, log_offset: int, store_time_ms: int, *, is_last: bool) -> None:
+        """The same for one that was stored before: the first counts, unless this ``is_last``."""
+        self.mark(store_time_ms, log_offset)
+        if is_last or hash(identity) not in self._places:
+            self.remember(identity, log_offset)
+
+    def set_ready(self) -> None:
+        """It knows all that it has to."""
+        self.is_ready = True
+        self.ready.set()
+
+    # --- time and room ----------------------------------------------------------------------------
+
+    def mark(self, time_ms: int, log_end: int) -> None:
+        """Everything that was stored before ``time_ms`` is below ``log_end`` in the log."""
+        if not self._marks:
+            self._marks.append((time_ms, log_end))
+            return
+        last_ms = self._marks[-1][0]
+        if time_ms - last_ms >= self._mark_ms:
+            # After a pause: what was stored before it need not live as long as what comes now.
+            self._marks.append((last_ms + self._mark_ms, log_end))
+            self._marks.append((time_ms, log_end))
+
+    def expire(self, now_ms: int, count_max: int) -> bool:
+        """Forget up to ``count_max`` ids whose time is over; whether there may be more."""
+        while self._marks and self._marks[0][0] + self._window_ms <= now_ms:
+            self._bound = self._marks.popleft()[1]
+        for _ in range(count_max):
+            if not self._offsets or self._offsets[0] >= self._bound:
+                return False
+            self.forget_oldest()
+        return True
+
+    def forget_oldest(self) -> bool:
+        """Forget what came first; whether that was the newest of its id."""
+        number, log_offset = self._numbers.popleft(), self._offsets.popleft()
+        self._room.left += 1
+        if self._places.get(number) != log_offset:
+            return False
+        del self._places[number]
+        return True
+
+    def clear(self) -> None:
+        """Give its room back: nobody uses it any more."""
+        self._room.left += len(self._numbers)
+        self._places.clear()
+        self._numbers.clear()
+        self._offsets.clear()
+        self.set_ready()  # whoever waits looks for the window that is now
+
+
+class Windows:
+    """The windows of all topics that have one.
+
+    windows = Windows(config.dedup_ids_max)
+    window = windows.of(topic_config)          # None: the topic takes whatever is sent
+    windows.drop(topic)                        # it was deleted
+    """
+
+    def __init__(self, ids_max: int) -> None:
+        self.ids_max: int = ids_max
+        self.room: _Room = _Room(ids_max)
+        self.made: asyncio.Event = asyncio.Event()
+        """Set when there is a window that is not ready."""
+        self._windows: dict[str, DedupWindow] = {}
+
+    @property
+    def by_topic(self) -> Mapping[str, DedupWindow]:
+        """All of them."""
+        return self._windows
+
+    def of(self, config: TopicConfig) -> DedupWindow | None:
+        """The window of a topic as it is configured now."""
+        topic = config.topic_name
+        seconds, is_by_keys = _settings(config)
+        current = self._windows.get(topic)
+        if current is not None:
+            if current.seconds == seconds and current.is_by_keys == is_by_keys:
+                return current
+            self.drop(topic)
+        if not seconds:
+            return None
+        window = self._windows[topic] = DedupWindow(self, topic, seconds, is_by_keys)
+        self.made.set()
+        return window
+
+    def drop(self, topic: str) -> None:
+        """Forget what a topic has seen."""
+        dropped = self._windows.pop(topic, None)
+        if dropped is not None:
+            dropped.clear()
+
+    def make_room(self, window: DedupWindow) -> None:
+        """Forget the oldest id of a window that has its share, or of the largest one."""
+        share = self.ids_max // max(1, len(self._windows))
+        if len(window) < max(1, share):
+            window = max(self._windows.values(), key=len)
+        if window.forget_oldest():
+            self.room.forgotten += 1
+
+    def figures(self) -> dict[str, str]:
+        """What operators are shown; nothing where nobody uses it."""
+        if not self._windows:
+            return {}
+        return {
+            "dedupTopics": str(len(self._windows)),
+            "dedupIds": str(self.ids_max - self.room.left),
+            "dedupIdsMax": str(self.ids_max),
+            "dedupDuplicates": str(self.room.duplicates),
+            "dedupForgottenEarly": str(self.room.forgotten),
+        }
+
+
+def _settings(config: TopicConfig) -> tuple[int, bool]:
+    """Seconds and whether KEYS count; 0 for a topic without a window.
+
+    Retries have the ids of what they are retries of, so that topics of groups have none, whatever
+    their attributes say; neither have those that the broker writes to.
+    """
+    text = config.attributes.get(SECONDS, "0")
+    name = config.topic_name
+    if is_retry_topic(name) or is_dlq_topic(name) or is_system_topic(name):
+        return 0, False
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(SECONDS_MAX))):
+        return 0, False  # topics.json may say anything
+    return min(int(text), SECONDS_MAX), config.attributes.get(BY) == BY_KEYS
