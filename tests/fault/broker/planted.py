@@ -18,6 +18,7 @@ from roketto.__main__ import main
 from roketto.broker import transactions as app_transactions
 from roketto.broker.app import Broker
 from roketto.broker.context import Context
+from roketto.broker.dedup import Rebuild
 from roketto.broker.delay_levels import Wait
 from roketto.broker.delays import Delays
 from roketto.broker.durability import Durability
@@ -291,13 +292,24 @@ def lose_index() -> None:
     put(Index, "load_marked", load_nothing)
 
 
+def forget_ids() -> None:
+    """Dedup windows begin with nothing, whatever is in the queues."""
+
+    def look_at_nothing(rebuild: Rebuild) -> bool:
+        for window in rebuild._windows.values():
+            window.set_ready()
+        return True
+
+    put(Rebuild, "step", look_at_nothing)
+
+
 BUGS: Final[dict[str, Callable[[], None]]] = {
     bug.__name__: bug
     for bug in (
         acknowledge_early, note_lanes, deliver_again, deliver_early, deliver_some, share_the_store,
         stop_abruptly, limit_the_disk, stay_full, forget_commits, skip_one, forget_places,
         lock_for_all, retry_once_more, register_once, forget_ends, lose_commits,
-        lose_index,
+        lose_index, forget_ids,
     )
 }  # fmt: skip
 
