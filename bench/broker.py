@@ -6,6 +6,7 @@ from typing import Final
 
 from broker_admin import measure_admin
 from broker_delivery import measure_latency, measure_push
+from broker_once import measure_once
 from broker_requests import (
     measure_batch,
     measure_flush,
@@ -27,6 +28,7 @@ SECTIONS: Final[dict[str, Callable[[Report, Rig], None]]] = {
     "latency": measure_latency,
     "push": measure_push,
     "send": measure_send,
+    "once": measure_once,
     "batch": measure_batch,
     "queues": measure_queues,
     "memory": measure_memory,

@@ -102,8 +102,8 @@ def heartbeat(topics: Sequence[str]) -> Command:
     return java_command(RequestCode.HEART_BEAT, {}, body)
 
 
-def create_topic(topic: str, queues: int) -> Command:
-    """A topic with so many queues, as mqadmin makes it."""
+def create_topic(topic: str, queues: int, attributes: str | None = None) -> Command:
+    """A topic with so many queues and these attributes, as mqadmin makes it."""
     header = CreateTopicRequest(
         topic=topic,
         default_topic=_TEMPLATE_TOPIC,
@@ -112,6 +112,7 @@ def create_topic(topic: str, queues: int) -> Command:
         perm=6,
         topic_filter_type="SINGLE_TAG",
         topic_sys_flag=0,
+        attributes=attributes,
     )
     return java_command(RequestCode.UPDATE_AND_CREATE_TOPIC, encode_header(header))
 

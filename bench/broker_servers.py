@@ -94,8 +94,8 @@ class Server:
         """Be a consumer of these topics as long as the connection lasts, two minutes at most."""
         self.ask(heartbeat(topics))
 
-    def create_topic(self, topic: str, queues: int) -> None:
-        self.ask(create_topic(topic, queues))
+    def create_topic(self, topic: str, queues: int, attributes: str | None = None) -> None:
+        self.ask(create_topic(topic, queues, attributes))
 
     def queue_ends(self, topic: str, queues: int) -> list[int]:
         """The offset that the next message of each queue will get."""

@@ -294,6 +294,8 @@ def test_a_quick_look_at_the_broker_has_every_figure(tmp_path: Path) -> None:
     for section, name in (("start", "start"), ("push", "consumed")):
         for server in ("roketto", "java"):
             assert figures[section][f"{server}: {name}"]["value"] > 0
+    for load in ("1x1", "64x16"):
+        assert figures["once"][f"{load}: share of the rate without a window"]["value"] > 0
     assert figures["memory"]["roketto: resident under load, its own"]["value"] > 0
     for name in ("java", "roketto"):
         assert figures["admin"][f"{name}: progress of all groups (317)"]["value"] > 0
