@@ -15,6 +15,7 @@ HOT_MODULES: Final = (
     "roketto.broker.dedup_window",
     "roketto.broker.dispatch",
     "roketto.broker.durability",
+    "roketto.broker.expiry",
     "roketto.broker.filters",
     "roketto.broker.groups",
     "roketto.broker.handlers.pull",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, NoReturn
 
 from roketto.broker.dedup_window import BY, BY_KEYS, BY_UNIQUE_KEY, SECONDS, SECONDS_MAX
+from roketto.broker.expiry import TTL_MS, TTL_MS_MAX
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.errors import RequestError
 
@@ -40,6 +41,7 @@ TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "reserve.time": Attribute(True),
     SECONDS: Attribute(True, low=0, high=SECONDS_MAX),
     BY: Attribute(True, frozenset({BY_UNIQUE_KEY, BY_KEYS})),
+    TTL_MS: Attribute(True, low=0, high=TTL_MS_MAX),
 }
 """Java's, and behind them ours: a broker of Java's keeps those in its table and does nothing."""
 

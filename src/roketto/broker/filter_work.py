@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from roketto.broker.expiry import Alive
 from roketto.broker.wanted import Wanted
 from roketto.protocol.record_layout import peek_properties, peek_queue_offset
 from roketto.store.reading import GetResult
@@ -97,9 +98,11 @@ class Look:
     the same turn.
     """
 
-    def __init__(self, work: FilterWork, wanted: Wanted) -> None:
+    def __init__(self, work: FilterWork, wanted: Wanted, alive: Alive | None = None) -> None:
+        """With ``alive``, what it says to be over is not wanted."""
         self._work = work
         self._wanted = wanted
+        self._alive = alive
         self._has_looked = False
         self._stopped_at: int | None = None
 
@@ -114,7 +117,7 @@ class Look:
         properties = peek_properties(record)
         is_wanted = self._wanted.matches(properties)
         self._work.spend(self._wanted.work_of(properties))
-        return is_wanted
+        return is_wanted and (self._alive is None or self._alive.matches_record(record))
 
     def end(self, found: GetResult) -> None:
         """Let the next read go on with the first record that was not looked at."""

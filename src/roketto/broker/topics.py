@@ -6,6 +6,7 @@ from typing import Final
 
 from roketto.broker.config import BrokerConfig
 from roketto.broker.dedup_window import DedupWindow, Windows
+from roketto.broker.expiry import ttl_ms_of
 from roketto.protocol.bodies.topics import DataVersion, TopicConfig, TopicFilterType
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.errors import RequestError
@@ -102,6 +103,10 @@ class Topics:
         """What was sent to since it last changed; as many as there are topics at most."""
         self.windows: Windows = Windows(config.dedup_ids_max)
         """What was sent of late to topics that take each message once."""
+        self.expiring: dict[str, int] = {}
+        """Topics whose messages end, and after how many milliseconds if they do not say it."""
+        for topic in table.topics.values():
+            self._note_ttl(topic)
         self.on_change: Callable[[TopicConfig | None], None] = _ignore
 
     @property
@@ -122,13 +127,22 @@ class Topics:
         """Add or replace a topic; TableFullError if there are too many."""
         self._table.put(topic)
         self.targets.pop(topic.topic_name, None)
+        self._note_ttl(topic)
         self.on_change(topic)
+
+    def _note_ttl(self, topic: TopicConfig) -> None:
+        ttl_ms = ttl_ms_of(topic)
+        if ttl_ms is None:
+            self.expiring.pop(topic.topic_name, None)
+        else:
+            self.expiring[topic.topic_name] = ttl_ms
 
     def remove(self, topic: str) -> TopicConfig | None:
         """Take a topic out; what it was, None if it was not there."""
         removed = self._table.remove(topic)
         self.targets.pop(topic, None)
         self.windows.drop(topic)
+        self.expiring.pop(topic, None)
         if removed is not None:
             self.on_change(None)
         return removed

@@ -81,6 +81,8 @@ def test_numbers_are_taken_within_their_bounds(value: str) -> None:
         (None, {"+reserve.time": "1" * 5_000}, "write an integer of -1"),
         (None, {"+dedup.window.seconds": "-1"}, "write an integer of 0..86400"),
         (None, {"+dedup.window.seconds": "86401"}, "write an integer of 0..86400"),
+        (None, {"+message.ttl.ms": "-1"}, "message.ttl.ms is '-1'; write an integer of 0.."),
+        (None, {"+message.ttl.ms": "1" * 19}, "write an integer of 0.."),
         (None, {"+dedup.by": "TAGS"}, "value is not in set: ['KEYS', 'UNIQ_KEY']"),
         (None, {"message.type": "FIFO"}, "wrong format key: 'message.type'"),
         (None, {"+": "x"}, "wrong format key"),

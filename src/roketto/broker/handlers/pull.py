@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from roketto.broker.context import Context, Handler
+from roketto.broker.expiry import Alive, alive_in
 from roketto.broker.filter_work import WAITING_MAX, Look
 from roketto.broker.groups import READ_FORBIDDEN
 from roketto.broker.longpoll import PASSED_BY_MAX, Poll
@@ -359,11 +360,15 @@ def read(context: Context, asked: Asked, wanted: Wanted) -> GetResult:
             config.max_transfer_count_on_message_in_disk,
         ),
     )
+    alive: Alive | None = None
+    if context.topics.expiring:
+        alive = alive_in(context.topics.expiring, asked.topic, context.clock_ms())
     if not wanted.needs_properties:
         return context.store.get(
-            asked.topic, asked.queue_id, asked.queue_offset, max(count_max, 1), codes=wanted.codes
-        )
-    look = Look(context.filters.work, wanted)
+            asked.topic, asked.queue_id, asked.queue_offset, max(count_max, 1),
+            codes=wanted.codes, predicate=None if alive is None else alive.matches_record,
+        )  # fmt: skip
+    look = Look(context.filters.work, wanted, alive)
     found = context.store.get(
         asked.topic, asked.queue_id, asked.queue_offset, max(count_max, 1),
         predicate=look.matches_record,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from roketto.broker.context import Context, Handler
+from roketto.broker.expiry import mark_end
 from roketto.broker.put import put
 from roketto.broker.retry import decide_send_back, retries_max
 from roketto.broker.topics import PERM_WRITE
@@ -59,6 +60,8 @@ def send_back(context: Context, connection: Connection, request: Command) -> Rep
         queue_id = 0
         context.topics.create_for_group(topic, _DLQ_QUEUES)
     record = make_retry(original, topic, queue_id, retry.delay_level, context.store_host)
+    if context.topics.expiring:
+        mark_end(context.topics.expiring, original, record)
     try:
         where = put(context, record, is_given_back=True)
     except PutRefusedError as refused:
