@@ -26,6 +26,7 @@ from roketto.broker.longpoll import LongPolls
 from roketto.broker.lookup import Lookups
 from roketto.broker.minutes import Minutes
 from roketto.broker.offsets import Offsets
+from roketto.broker.priority import Priorities, queue_end
 from roketto.broker.put import put_as_is
 from roketto.broker.recovery_progress import RecoveryProgress
 from roketto.broker.registration import Registration
@@ -200,6 +201,9 @@ class Broker:
             polls=polls,
             lookups=Lookups(),
             relays=Relays(),
+            priorities=Priorities(
+                polls, partial(queue_end, store), is_ascending=lambda: config.priority_order_asc
+            ),
             durability=durability,
             delays=delays,
             transactions=transactions,

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from roketto.broker.dedup_window import BY, BY_KEYS, BY_UNIQUE_KEY, SECONDS, SECONDS_MAX
 from roketto.broker.expiry import TTL_MS, TTL_MS_MAX
+from roketto.broker.priority import FACTOR, FACTOR_MAX
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.errors import RequestError
 
@@ -36,7 +37,8 @@ TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "queue.type": Attribute(False, frozenset({"SimpleCQ"}), frozenset({"BatchCQ"})),
     "cleanup.policy": Attribute(False, frozenset({"DELETE"}), frozenset({"COMPACTION"})),
     MESSAGE_TYPE: Attribute(
-        True, frozenset({"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"})
+        True,
+        frozenset({"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", "PRIORITY"}),
     ),
     "reserve.time": Attribute(True),
     SECONDS: Attribute(True, low=0, high=SECONDS_MAX),
@@ -45,8 +47,10 @@ TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
 }
 """Java's, and behind them ours: a broker of Java's keeps those in its table and does nothing."""
 
-GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {}
-"""Java's groups have none in the versions that are spoken here."""
+GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
+    FACTOR: Attribute(True, low=0, high=FACTOR_MAX),
+}
+"""Those of 5.5 for light topics are left out: there are none here."""
 
 
 def parse_changes(text: str | None) -> dict[str, str]:

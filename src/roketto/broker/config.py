@@ -163,6 +163,7 @@ class BrokerConfig(ServerConfig):
     compressed_register: Annotated[bool, CHANGEABLE] = False
     force_register: Annotated[bool, CHANGEABLE] = True
     register_name_server_period: Annotated[int, INTERVAL_MS] = 30_000
+    priority_order_asc: Annotated[bool, CHANGEABLE] = True
     lite_pull_message_enable: Annotated[bool, CHANGEABLE] = True
     transaction_time_out: Annotated[int, TRANSACTION] = 6_000  # ms
     transaction_check_max: Annotated[int, TRANSACTION] = 15

@@ -14,6 +14,7 @@ from roketto.broker.locks import QueueLocks
 from roketto.broker.longpoll import LongPolls
 from roketto.broker.lookup import Lookups
 from roketto.broker.offsets import Offsets
+from roketto.broker.priority import Priorities
 from roketto.broker.registration import Registration
 from roketto.broker.relays import Relays
 from roketto.broker.sending import Sending
@@ -51,6 +52,7 @@ class Context:
     polls: LongPolls
     lookups: Lookups
     relays: Relays
+    priorities: Priorities
     durability: Durability
     delays: Delays
     transactions: Transactions

@@ -46,7 +46,7 @@ _BROKER_CONFIG: Final = {
     "enableNotifyBeforePopCalculateLag": "true", "enableNotifyAfterPopOrderLockRelease": "true",
     "initPopOffsetByCheckMsgInMem": "true", "retrieveMessageFromPopRetryTopicV1": "true",
     "enableRetryTopicV2": "false", "popFromRetryProbability": "20",
-    "popFromRetryProbabilityForPriority": "0", "priorityOrderAsc": "true",
+    "popFromRetryProbabilityForPriority": "0",
     "popConsumerFSServiceInit": "true", "popConsumerKVServiceLog": "false",
     "popConsumerKVServiceInit": "false", "popReviveMaxReturnSizePerRead": "16384",
     "popReviveConcurrency": "32", "popReviveMaxAttemptTimes": "16",

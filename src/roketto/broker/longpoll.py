@@ -165,6 +165,10 @@ class LongPolls:
         """Let the requests of one queue be looked at again."""
         self._wake(list(self._queues.get((topic, queue_id), ())))
 
+    def wake(self, polls: list[Poll]) -> None:
+        """Resume these, as far as they wait, in the next turn."""
+        self._wake([poll for poll in polls if poll in self._buckets.get(poll.bucket, ())])
+
     def wake_all(self) -> None:
         """Let every request be looked at again, as if a message had come for each."""
         self._wake([poll for polls in self._queues.values() for poll in polls])

@@ -37,6 +37,7 @@ def unique_key(properties: str) -> str:
         or "POP_CK\x01" in properties
         or "CLUSTER\x01" in properties
         or "INNER_NUM\x01" in properties
+        or "_PRIORITY_\x01" in properties
     ):
         return ""
     at = properties.rfind(_UNIQUE_KEY)

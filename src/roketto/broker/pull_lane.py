@@ -134,6 +134,8 @@ class PullLane:
             return False
         try:
             queue = context.store.queue(asked.topic, asked.queue_id)
+            if context.topics.prioritized and asked.topic in context.topics.prioritized:
+                return False  # it may have to wait
             if queue is None or asked.queue_offset >= queue.queue_offset_max:
                 return False  # as with most pulls of those who keep up: let it not be checked twice
             if context.offsets.has_reset(asked.topic, asked.group, asked.queue_id):

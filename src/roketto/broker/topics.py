@@ -7,6 +7,7 @@ from typing import Final
 from roketto.broker.config import BrokerConfig
 from roketto.broker.dedup_window import DedupWindow, Windows
 from roketto.broker.expiry import ttl_ms_of
+from roketto.broker.priority import is_prioritized
 from roketto.protocol.bodies.topics import DataVersion, TopicConfig, TopicFilterType
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.errors import RequestError
@@ -105,8 +106,10 @@ class Topics:
         """What was sent of late to topics that take each message once."""
         self.expiring: dict[str, int] = {}
         """Topics whose messages end, and after how many milliseconds if they do not say it."""
+        self.prioritized: set[str] = set()
+        """Topics in which higher queues come first."""
         for topic in table.topics.values():
-            self._note_ttl(topic)
+            self._note_attributes(topic)
         self.on_change: Callable[[TopicConfig | None], None] = _ignore
 
     @property
@@ -127,10 +130,15 @@ class Topics:
         """Add or replace a topic; TableFullError if there are too many."""
         self._table.put(topic)
         self.targets.pop(topic.topic_name, None)
-        self._note_ttl(topic)
+        self._note_attributes(topic)
         self.on_change(topic)
 
-    def _note_ttl(self, topic: TopicConfig) -> None:
+    def _note_attributes(self, topic: TopicConfig) -> None:
+        """Keep what pulls ask where they can ask it cheaply."""
+        if is_prioritized(topic):
+            self.prioritized.add(topic.topic_name)
+        else:
+            self.prioritized.discard(topic.topic_name)
         ttl_ms = ttl_ms_of(topic)
         if ttl_ms is None:
             self.expiring.pop(topic.topic_name, None)
@@ -143,6 +151,7 @@ class Topics:
         self.targets.pop(topic, None)
         self.windows.drop(topic)
         self.expiring.pop(topic, None)
+        self.prioritized.discard(topic)
         if removed is not None:
             self.on_change(None)
         return removed

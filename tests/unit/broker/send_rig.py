@@ -145,6 +145,7 @@ class SendRig:
             polls=LongPolls(now_s=self.clock_s),
             lookups=Lookups(self.clock_s),
             relays=Relays(),
+            priorities=cast("Any", None),
             durability=Durability(
                 self.store.advance, is_sync=self.is_sync, timeout_s=5.0, now_s=self.clock_s
             ),

@@ -108,8 +108,17 @@ def test_a_dedup_window_may_be_given_and_taken_away_at_any_time() -> None:
     assert off == {"dedup.by": "UNIQ_KEY"}
 
 
-def test_groups_have_no_attributes() -> None:
-    """As in Java: none is fine, any is not."""
+def test_topics_may_be_of_priorities() -> None:
+    """A type of 5.5."""
+    changes = {"+message.type": "PRIORITY"}
+    assert change(TOPIC_ATTRIBUTES, {}, changes) == {"message.type": "PRIORITY"}
+
+
+def test_groups_have_one_attribute() -> None:
+    """Of Java's 5.5 that which is not about light topics."""
     assert change(GROUP_ATTRIBUTES, None, {}) == {}
-    with pytest.raises(RequestError, match="known are none"):
+    assert change(GROUP_ATTRIBUTES, {}, {"+priority.factor": "0"}) == {"priority.factor": "0"}
+    with pytest.raises(RequestError, match=r"write an integer of 0\.\.100"):
+        change(GROUP_ATTRIBUTES, None, {"+priority.factor": "101"})
+    with pytest.raises(RequestError, match=r"known are priority\.factor"):
         change(GROUP_ATTRIBUTES, None, {"+a": "1"})

@@ -14,6 +14,7 @@ from roketto.broker.expiry import Alive, alive_in
 from roketto.broker.filter_work import WAITING_MAX, Look
 from roketto.broker.groups import READ_FORBIDDEN
 from roketto.broker.longpoll import PASSED_BY_MAX, Poll
+from roketto.broker.priority import HOLD_S
 from roketto.broker.wanted import Wanted, is_tag_type
 from roketto.clock import monotonic_s
 from roketto.protocol.bodies.groups import SubscriptionGroupConfig
@@ -144,8 +145,37 @@ def _pull(
     if pulled.code == _NOT_FOUND and asked.sys_flag & PULL_SUSPEND:
         parked = ParkedPull(context, connection, request, asked, pulled.wanted)
         if context.polls.park(parked):
+            _note_priority(context, connection, asked, pulled)
             return None
+    if _is_held(context, connection, request, asked, pulled):
+        return None
+    _note_priority(context, connection, asked, pulled)
     return _answer(context, request, asked, pulled)
+
+
+def _is_held(
+    context: Context, connection: Connection, request: Command, asked: Asked, pulled: Pulled
+) -> bool:
+    """Whether a pull that has found messages is kept, because others of its client come first."""
+    if (
+        asked.topic not in context.topics.prioritized
+        or pulled.code != _FOUND
+        or not asked.sys_flag & PULL_SUSPEND
+        or not context.priorities.must_wait(pulled.topic, pulled.group, asked.queue_id, connection)
+    ):
+        return False
+    held = ParkedPull(context, connection, request, asked, pulled.wanted, is_held=True)
+    return context.priorities.hold(asked.topic, asked.group, held)
+
+
+def _note_priority(context: Context, connection: Connection, asked: Asked, pulled: Pulled) -> None:
+    """Let pulls go on that were held for this one."""
+    if context.topics.prioritized and asked.topic in context.topics.prioritized:
+        found = pulled.found
+        next_offset = found.next_offset if pulled.code == _FOUND else found.max_offset
+        context.priorities.note_sent(
+            pulled.topic, asked.group, asked.queue_id, connection, next_offset
+        )
 
 
 def commit(context: Context, connection: Connection, asked: Asked) -> None:
@@ -199,7 +229,7 @@ class LatePull:
 class ParkedPull(Poll):
     """A pull that waits; it is run again as it came, but commits nothing a second time."""
 
-    __slots__ = ("asked", "context", "request", "wanted")
+    __slots__ = ("asked", "context", "is_held", "request", "wanted")
 
     def __init__(
         self,
@@ -208,14 +238,19 @@ class ParkedPull(Poll):
         request: Command,
         asked: Asked,
         wanted: Wanted,
+        *,
+        is_held: bool = False,
     ) -> None:
+        """One that ``is_held`` waits for other queues, and a moment only."""
         config = context.config
-        is_long = config.long_polling_enable
+        is_long = config.long_polling_enable and not is_held
         suspend_ms = asked.suspend_ms if is_long else config.short_polling_time_mills
+        wait_s = HOLD_S if is_held else min(suspend_ms, _SUSPEND_MS_MAX) / 1000
         super().__init__(
             connection, asked.topic, asked.queue_id, asked.queue_offset,
-            context.polls.now_s() + min(suspend_ms, _SUSPEND_MS_MAX) / 1000, is_long,
+            context.polls.now_s() + wait_s, is_long,
         )  # fmt: skip
+        self.is_held: bool = is_held
         self.context: Context = context
         self.request: Command = request
         self.asked: Asked = asked
@@ -235,6 +270,9 @@ class ParkedPull(Poll):
         return is_wanted
 
     def resume(self, is_late: bool) -> None:
+        if self.is_held:
+            self.context.priorities.forget(self.asked.topic, self.asked.group, self)
+            is_late = True
         work = self.context.filters.work
         if self.wanted.needs_properties and work.is_used_up:
             work.wait(partial(self._resume_now, is_late))
@@ -267,6 +305,7 @@ class ParkedPull(Poll):
             and found.next_offset - asked.queue_offset < PASSED_BY_MAX
             and found.next_offset >= found.max_offset
         )
+        _note_priority(self.context, connection, asked, pulled)
         if is_idle and not is_late:
             self.wanted = pulled.wanted
             if self.context.polls.park(self):

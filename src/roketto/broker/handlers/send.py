@@ -17,6 +17,7 @@ from roketto.broker.dedup import find_first, queue_of, wait_until_ready
 from roketto.broker.dedup_window import DedupWindow
 from roketto.broker.half_messages import is_marked
 from roketto.broker.plain_send import NOT_PLAIN, Place, store_plain, unique_key
+from roketto.broker.priority import prioritize
 from roketto.broker.put import prepare, put, put_batch
 from roketto.broker.put_once import put_batch_once
 from roketto.broker.retry import group_of_retry_topic, is_dead_on_send, retries_max
@@ -48,6 +49,7 @@ SendHeader = SendMessageRequest | SendMessageV2Request
 
 _DLQ_QUEUES: Final = 1
 _DIGITS_MAX: Final = 9
+_PRIORITY: Final = b"_SYS_MSG_PRIORITY_\x01"
 
 
 def send_v2(context: Context, connection: Connection, request: Command) -> Reply:
@@ -142,6 +144,8 @@ def _send(context: Context, connection: Connection, request: Command, header: Se
             f"Required message key is missing: topic {header.topic} is compacted and keeps the last"
             " message of each key; set KEYS",
         )
+    if _PRIORITY in raw and prioritize(record, target.write_queue_count):
+        queue_id = record.queue_id
     is_half = _is_half(context, record)
     if window is not None and identity is not None:
         first = find_first(context, window, identity, is_half=is_half)
