@@ -6,8 +6,8 @@ A topic has one if an operator gave it attributes for it::
     dedup.by                UNIQ_KEY, the id that producers give (the default), or KEYS
 
 Only a hash of each id is kept, with the log offset of its message: whoever finds one reads the
-message and compares. So an id takes about 130 bytes whatever its length, and two ids with one hash
-cost a look and no more.
+message and compares. So an id takes about 200 bytes whatever its length, and two ids with one
+hash cost a look and no more.
 
 The number of ids of all windows is bounded. Where there is no room for one more, the oldest one is
 forgotten before its time, and that counts.
@@ -37,6 +37,8 @@ UNKNOWN: Final = -1
 
 _MARKS_PER_WINDOW: Final = 64
 _MARK_MS_LEAST: Final = 1_000
+_PARTS: Final = 64
+"""Tables of a window. One of a million ids would stop everything for 50 ms each time it grows."""
 
 
 class _Room:
@@ -76,8 +78,8 @@ class DedupWindow:
         self._room: _Room = owner.room
         self._window_ms: int = seconds * 1_000
         self._mark_ms: int = max(_MARK_MS_LEAST, self._window_ms // _MARKS_PER_WINDOW)
-        self._places: dict[int, int] = {}
-        """Hash of an id -> log offset."""
+        self._places: list[dict[int, int]] = [{} for _ in range(_PARTS)]
+        """Hash of an id -> log offset; the last bits of the hash say in which of them."""
         self._numbers: deque[int] = deque()
         self._offsets: deque[int] = deque()
         """Hashes and log offsets in the order they came: what is forgotten next."""
@@ -96,7 +98,8 @@ class DedupWindow:
 
     def find(self, identity: str) -> int:
         """Where a message is that may have this id; UNKNOWN if there is none."""
-        return self._places.get(hash(identity), UNKNOWN)
+        number = hash(identity)
+        return self._places[number % _PARTS].get(number, UNKNOWN)
 
     def remember(self, identity: str, log_offset: int) -> None:
         """The message with this id is stored, and is the one to answer with from now on."""
@@ -104,14 +107,14 @@ class DedupWindow:
             self._owner.make_room(self)
         self._room.left -= 1
         number = hash(identity)
-        self._places[number] = log_offset
+        self._places[number % _PARTS][number] = log_offset
         self._numbers.append(number)
         self._offsets.append(log_offset)
 
     def recall(self, identity: str, log_offset: int, store_time_ms: int, *, is_last: bool) -> None:
         """The same for one that was stored before: the first counts, unless this ``is_last``."""
         self.mark(store_time_ms, log_offset)
-        if is_last or hash(identity) not in self._places:
+        if is_last or self.find(identity) == UNKNOWN:
             self.remember(identity, log_offset)
 
     def set_ready(self) -> None:
@@ -146,15 +149,17 @@ class DedupWindow:
         """Forget what came first; whether that was the newest of its id."""
         number, log_offset = self._numbers.popleft(), self._offsets.popleft()
         self._room.left += 1
-        if self._places.get(number) != log_offset:
+        places = self._places[number % _PARTS]
+        if places.get(number) != log_offset:
             return False
-        del self._places[number]
+        del places[number]
         return True
 
     def clear(self) -> None:
         """Give its room back: nobody uses it any more."""
         self._room.left += len(self._numbers)
-        self._places.clear()
+        for places in self._places:
+            places.clear()
         self._numbers.clear()
         self._offsets.clear()
         self.set_ready()  # whoever waits looks for the window that is now
