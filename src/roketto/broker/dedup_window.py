@@ -9,6 +9,8 @@ Only a hash of each id is kept, with the log offset of its message: whoever find
 message and compares. So an id takes about 200 bytes whatever its length, and two ids with one
 hash cost a look and no more.
 
+It is not compiled: hashes are boxed integers there as here, and it came out slower.
+
 The number of ids of all windows is bounded. Where there is no room for one more, the oldest one is
 forgotten before its time, and that counts.
 """

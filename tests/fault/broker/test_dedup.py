@@ -177,8 +177,8 @@ BOTH: Final = pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
 
 @BOTH
 async def test_what_is_sent_again_over_a_kill_is_there_once(tmp_path: Path, flush: str) -> None:
-    """5 kills each; nothing that was acknowledged is lost, and nothing is there twice."""
-    await run(tmp_path, flush, 5, seed=1)
+    """4 kills each; nothing that was acknowledged is lost, and nothing is there twice."""
+    await run(tmp_path, flush, 4, seed=1)
 
 
 @pytest.mark.slow
