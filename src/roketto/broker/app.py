@@ -35,6 +35,7 @@ from roketto.broker.sending import Sending
 from roketto.broker.settings import busy_after_s, server_settings, store_settings
 from roketto.broker.stats import Statistics
 from roketto.broker.tables import Tables
+from roketto.broker.timers import Timers
 from roketto.broker.topics import Topics
 from roketto.broker.transactions import Transactions
 from roketto.clock import monotonic_s, wall_ms
@@ -48,10 +49,12 @@ from roketto.protocol.names import (
     is_retry_topic,
     is_system_topic,
 )
+from roketto.protocol.record import Record
 from roketto.remoting.connection import refuse_requests
 from roketto.remoting.server import Server
 from roketto.store.files import Files
-from roketto.store.store import Store
+from roketto.store.store import PutResult, Store
+from roketto.store.timer_store import TimerStore
 
 log = logging.getLogger(__name__)
 
@@ -119,6 +122,7 @@ class Broker:
                 self._keep_deadlines(context),
                 self._tables.keep_saved(self._config.flush_consumer_offset_interval / 1000),
                 context.delays.run(),
+                *context.timers.tasks(),
                 context.transactions.run(),
                 dedup.run(),
             )
@@ -160,14 +164,6 @@ class Broker:
             enable_detail_stat=config.enable_detail_stat,
             is_sync=is_sync,
         )
-        durability = Durability(
-            store.advance,
-            request_flush=store.request_flush,
-            is_sync=is_sync,
-            timeout_s=config.sync_flush_timeout / 1000,
-            busy_after_s=busy_after_s(config),
-            note_taken=stats.latency.note,
-        )
         address = f"{config.broker_ip1}:{self.port}"
         store_host = encode_host(_numeric(config.broker_ip1), self.port)
         topics = Topics(tables.topics, config, self._clock_ms)
@@ -175,7 +171,11 @@ class Broker:
         offsets = Offsets(tables.offsets)
         clients = Clients(config, monotonic_s)
         put = partial(put_as_is, store, stats)
-        delays = Delays(tables.delays, levels, store, put, note_delivered=stats.note_delivered)
+        timers = self._make_timers(store, put)
+        delays = Delays(
+            tables.delays, levels, store, put, timers.gate.transform,
+            note_delivered=stats.note_delivered,
+        )  # fmt: skip
         transactions = Transactions(
             store, offsets, config, sending, put,
             delay=delays.transform,
@@ -204,13 +204,34 @@ class Broker:
             priorities=Priorities(
                 polls, partial(queue_end, store), is_ascending=lambda: config.priority_order_asc
             ),
-            durability=durability,
+            durability=self._make_durability(store, stats, is_sync=is_sync),
             delays=delays,
+            timers=timers,
             transactions=transactions,
             stats=stats,
             saved=tables.saved,
             registration=Registration(config, topics, address),
         )
+
+    def _make_durability(self, store: Store, stats: Statistics, *, is_sync: bool) -> Durability:
+        config = self._config
+        return Durability(
+            store.advance,
+            request_flush=store.request_flush,
+            is_sync=is_sync,
+            timeout_s=config.sync_flush_timeout / 1000,
+            busy_after_s=busy_after_s(config),
+            note_taken=stats.latency.note,
+        )
+
+    def _make_timers(self, store: Store, put: Callable[[Record], PutResult]) -> Timers:
+        config = self._config
+        timer_store = TimerStore(
+            Files(), config.store_path_root_dir, precision_ms=config.timer_precision_ms,
+            log_file_bytes=config.mapped_file_size_timer_log, clock_ms=self._clock_ms,
+        )  # fmt: skip
+        metrics = self._tables.timer_metrics
+        return Timers(timer_store, metrics, config, store, put, clock_ms=self._clock_ms)
 
     def _open(self, context: Context) -> None:
         """Open the store, and see to it that everything in it can be reached."""
@@ -225,6 +246,7 @@ class Broker:
         context.topics.create_system_topics()
         self._adopt_topics(context)
         context.groups.create_fixed_groups()
+        context.timers.start()
         context.transactions.start()
         context.topics.on_change = self._note_topic
         context.groups.on_change = self._tables.save_soon
@@ -317,6 +339,7 @@ class Broker:
         context.transactions.write_decided()
         context.store.close()
         context.delays.settle()
+        context.timers.close()
         context.transactions.settle()
         self._tables.save_all()
 

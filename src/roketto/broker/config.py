@@ -23,6 +23,7 @@ from roketto.options import (
     Value,
     fields_of,
 )
+from roketto.protocol.headers.base import I32_MAX
 from roketto.protocol.limits import FRAME_BYTES_MAX, MESSAGE_BYTES_MAX
 from roketto.server_options import LISTEN_PORT, ServerConfig
 from roketto.store.delay_levels import DELAY_LEVELS, DelayLevels
@@ -188,6 +189,8 @@ class BrokerConfig(ServerConfig):
     pop_consumer_kv_service_enable: Annotated[
         bool, Option(key="popConsumerKVServiceEnable", choices=("false",), reason=NO_ROCKSDB.reason)
     ] = False
+    allow_recall_when_broker_not_writeable: Annotated[bool, CHANGEABLE] = True
+    recall_message_enable: Annotated[bool, CHANGEABLE] = False
     enable_create_sys_group: Annotated[bool, FIXED] = True
     authentication_enabled: Annotated[bool, NO_ACCESS_CONTROL] = False
     authorization_enabled: Annotated[bool, NO_ACCESS_CONTROL] = False
@@ -198,9 +201,13 @@ class BrokerConfig(ServerConfig):
     store_path_commit_log: Annotated[Path, IMPORTANT] = Path()
     read_only_commit_log_store_paths: Annotated[str, EMPTY] = ""
     mapped_file_size_commit_log: Annotated[int, Option(low=4_096)] = 1 << 30
-    timer_precision_ms: Annotated[int, LATER] = 1_000
-    timer_max_delay_sec: Annotated[int, LATER] = 259_200
+    mapped_file_size_timer_log: Annotated[int, Option(low=4_096)] = 104_857_600
+    timer_precision_ms: Annotated[int, Option(low=10, high=3_600_000)] = 1_000
+    timer_roll_window_slot: Annotated[int, FIXED] = 172_800
+    timer_flush_interval_ms: Annotated[int, INTERVAL_MS] = 1_000
+    timer_max_delay_sec: Annotated[int, LONG] = 259_200
     timer_wheel_enable: Annotated[bool, FIXED] = True
+    timer_congest_num_each_slot: Annotated[int, Option(low=1, changeable=True)] = I32_MAX
     timer_rocks_db_enable: Annotated[
         bool, Option(key="timerRocksDBEnable", choices=("false",), reason=NO_ROCKSDB.reason)
     ] = False

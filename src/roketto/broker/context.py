@@ -19,6 +19,7 @@ from roketto.broker.registration import Registration
 from roketto.broker.relays import Relays
 from roketto.broker.sending import Sending
 from roketto.broker.stats import Statistics
+from roketto.broker.timers import Timers
 from roketto.broker.topics import Topics
 from roketto.broker.transactions import Transactions
 from roketto.config_file import ConfigFile
@@ -55,6 +56,7 @@ class Context:
     priorities: Priorities
     durability: Durability
     delays: Delays
+    timers: Timers
     transactions: Transactions
     stats: Statistics
     registration: Registration

@@ -8,6 +8,7 @@ plus the delay of the level, as Java computes it; the unit in the queue has it.
 import re
 from typing import Final
 
+from roketto.broker.timer_rules import TIMERS
 from roketto.protocol import property_names as names
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.crc import without_crc
@@ -17,12 +18,9 @@ from roketto.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC
 from roketto.protocol.record import Record
 from roketto.protocol.sysflags import TRANSACTION_NONE, with_transaction_type
 from roketto.store.delay_levels import DelayLevels
-from roketto.store.put_status import PutRefusedError, PutStatus
 
-__all__ = ["DelayLevels", "Wait", "level_of", "refuse_timer", "release", "schedule"]
+__all__ = ["DelayLevels", "Wait", "level_of", "release", "schedule"]
 
-_TIMERS: Final = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS)
-_TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
 _NUMBER: Final = re.compile(r"[+-]?\d{1,10}")
 
 
@@ -44,29 +42,12 @@ def schedule(record: Record, level: int, levels: DelayLevels) -> None:
     if level > levels.count:
         level = levels.count
         record.set_property(names.DELAY, str(level))
-    for name in _TIMERS:  # the level wins
+    for name in TIMERS:  # the level wins
         record.remove_property(name)
     record.set_property(names.REAL_TOPIC, record.topic)
     record.set_property(names.REAL_QUEUE_ID, str(record.queue_id))
     record.topic = SCHEDULE_TOPIC
     record.queue_id = level - 1
-
-
-def refuse_timer(record: Record) -> None:
-    """Refuse a message that asks for a time of its own, as Java does with timerWheelEnable=false.
-
-    It would be delivered at once otherwise, and early is worse than not at all.
-    """
-    if record.topic == _TIMER_TOPIC or record.get_property(names.TIMER_OUT_MS) is not None:
-        return
-    for name in _TIMERS:
-        value = record.get_property(name)
-        if value is not None:
-            raise PutRefusedError(
-                PutStatus.WHEEL_TIMER_NOT_ENABLE,
-                "accurate timer message is not enabled, timerWheelEnable is false: property"
-                f" {name} is {value[:32]!a}; use a delay level (property DELAY) or another broker",
-            )
 
 
 def release(record: Record) -> Record | None:

@@ -12,9 +12,7 @@ nor exact:
   not found is delivered. So a kill at any moment brings no second copy. What a broker of Java's has
   delivered names no record, and may come again as it does there.
 
-The look back is bounded: the newest 262,144 messages of each real queue, some hundred of them a
-turn. Beyond, which needs that much traffic in one queue between two saves of the table, a copy may
-come twice. A message is never taken for delivered because others are.
+How far that looks back is in copies.py.
 """
 
 import asyncio
@@ -22,14 +20,10 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from roketto.broker.delay_levels import (
-    DelayLevels,
-    Wait,
-    level_of,
-    refuse_timer,
-    release,
-    schedule,
-)
+from roketto.broker.copies import Copies
+from roketto.broker.delay_levels import DelayLevels, Wait, level_of, release, schedule
+from roketto.broker.timer_rules import TIMERS
+from roketto.broker.turn import Turn
 from roketto.clock import monotonic_s, wall_ms
 from roketto.protocol.bodies.offsets import DelayOffsetSerializeWrapper
 from roketto.protocol.errors import IllegalNameError, RecordError
@@ -49,13 +43,6 @@ from roketto.store.store import PutResult, Store
 __all__ = ["Delays"]
 
 log = logging.getLogger(__name__)
-
-TURN_MESSAGES_MAX: Final = 64
-"""Messages that are delivered before others get their turn: about a millisecond."""
-TURN_BYTES_MAX: Final = 1 << 20
-LOOKS_PER_TURN: Final = 256
-"""Records of a real queue that are looked at in one turn after a start."""
-LOOK_BACK_MAX: Final = 262_144
 
 _STEP_S_MAX: Final = 1.0
 """How long it sleeps at most: no delay is shorter, and the wall clock may be set meanwhile."""
@@ -83,40 +70,13 @@ class _Level:
         self.wait: Wait = Wait(delay_ms)
 
 
-class _Copies:
-    """The copies that one real queue had at the start, found piece by piece."""
-
-    __slots__ = ("_at", "_end", "_queue_id", "_store", "_topic", "found")
-
-    def __init__(self, store: Store, topic: str, queue_id: int, since_ms: int) -> None:
-        queue = store.queue(topic, queue_id)
-        self._store = store
-        self._topic = topic
-        self._queue_id = queue_id
-        self._end: int = queue.queue_offset_max if queue is not None else 0
-        since = store.offset_by_time(topic, queue_id, since_ms)
-        self._at: int = max(since, self._end - LOOK_BACK_MAX)
-        self.found: set[int] = set()
-        """Where the records that were delivered end in the log."""
-
-    def look(self) -> bool:
-        """Look at some more; whether all were looked at."""
-        queue = self._store.queue(self._topic, self._queue_id)
-        end = min(self._end, self._at + LOOKS_PER_TURN)
-        while self._at < end and queue is not None:
-            unit = queue.unit(self._at)
-            self._at += 1
-            origin = _origin(self._store, unit) if unit is not None else 0
-            if origin:
-                self.found.add(origin)
-        return self._at >= self._end or queue is None
-
-
 class Delays:
-    """The delayed messages of a broker. ``put`` stores a copy in its real queue, and
-    ``note_delivered`` is told from which queue of which size it was.
+    """The delayed messages of a broker. ``put`` stores a copy in its real queue, ``timer`` lets a
+    message wait that asks for a time of its own, and ``note_delivered`` is told from which queue a
+    message was, and of which size.
 
-    delays = Delays(tables.delays, levels, store, partial(put_as_is, store, stats))
+    put = partial(put_as_is, store, stats)
+    delays = Delays(tables.delays, levels, store, put, timers.transform)
     delays.transform(record)               # of every message on its way into the store
     task = asyncio.create_task(delays.run())
     delays.settle()                        # after the store was closed, before the table is saved
@@ -128,6 +88,7 @@ class Delays:
         levels: DelayLevels,
         store: Store,
         put: Callable[[Record], PutResult],
+        timer: Callable[[Record], None],
         *,
         note_delivered: Callable[[int, int], None] = _ignore,
         clock_ms: Callable[[], int] = wall_ms,
@@ -138,6 +99,7 @@ class Delays:
         self._delays = levels
         self._store = store
         self._put = put
+        self._timer = timer
         self._clock_ms = clock_ms
         self._now_s = now_s
         self._levels: list[_Level] = []
@@ -145,7 +107,7 @@ class Delays:
         """The level that is the first to deliver in the next turn."""
         self._started_ms = 0
         self._since_ms = 0
-        self._copies: dict[tuple[str, int], _Copies] = {}
+        self._copies = Copies(store, 0)
         self._end = 0
         """Where the last copy ends in the log."""
         self._mark: dict[int, int] = {}
@@ -163,14 +125,14 @@ class Delays:
         return level_of(record)
 
     def transform(self, record: Record) -> None:
-        """Make a delayed message wait in the queue of its level; others stay as they are."""
+        """Make a delayed message wait in the queue of its level, or for its time."""
         if record.sys_flag & TRANSACTION_TYPE in (TRANSACTION_PREPARED, TRANSACTION_ROLLBACK):
             return
         level = level_of(record)
         if level > 0:
             schedule(record, level, self._delays)
         else:
-            refuse_timer(record)
+            self._timer(record)
 
     def refuse_in_batch(self, batch: Record) -> None:
         """PutRefusedError if a batch is delayed: its messages have one place, and no time."""
@@ -181,7 +143,13 @@ class Delays:
                 f"a batch for topic {batch.topic} has delay level {level}; send delayed messages"
                 " one by one",
             )
-        refuse_timer(batch)
+        for name in TIMERS:
+            if batch.get_property(name) is not None:
+                raise PutRefusedError(
+                    PutStatus.MESSAGE_ILLEGAL,
+                    f"a batch for topic {batch.topic} has property {name}; send timer messages"
+                    " one by one",
+                )
 
     # --- when its time has come -------------------------------------------------------------------
 
@@ -200,12 +168,12 @@ class Delays:
         """Begin where the table says; the store is open."""
         now_ms = self._started_ms = self._since_ms = self._clock_ms()
         self._levels = []
-        self._copies.clear()
         for number in range(1, LEVELS_MAX + 1):
             queue = self._store.queue(SCHEDULE_TOPIC, number - 1)
             # Levels that are configured no more may still have messages.
             if queue is not None or number <= self._delays.count:
                 self._levels.append(self._start_level(number, queue, now_ms))
+        self._copies = Copies(self._store, self._since_ms)
         self._mark = self._offsets()
 
     def _start_level(self, number: int, queue: ConsumeQueue | None, now_ms: int) -> _Level:
@@ -228,19 +196,19 @@ class Delays:
     def step(self) -> float:
         """Deliver some of what is due; seconds until there is more to do, 0 if there is now."""
         levels = self._levels
-        room = _Room()
+        turn = Turn()
         wait_s = _STEP_S_MAX
         first = self._turn
         for number in range(len(levels)):
             at = (first + number) % len(levels)
-            wait_s = min(wait_s, self._deliver(levels[at], room))
-            if room.is_full:
+            wait_s = min(wait_s, self._deliver(levels[at], turn))
+            if turn.is_over:
                 self._turn = (at + 1) % len(levels)
                 break
         self.settle()
         return max(0.0, wait_s)
 
-    def _deliver(self, level: _Level, room: "_Room") -> float:
+    def _deliver(self, level: _Level, turn: Turn) -> float:
         """Deliver what is due of one level; seconds until the next is, 0 if it is."""
         queue = self._store.queue(SCHEDULE_TOPIC, level.queue_id)
         if queue is None:
@@ -251,7 +219,7 @@ class Delays:
                 level.level, level.offset, queue.queue_offset_min - 1,
             )  # fmt: skip
             level.offset = queue.queue_offset_min
-        while not room.is_full:
+        while not turn.is_over:
             unit = queue.unit(level.offset)
             if unit is None:
                 self._forget_copies(level)
@@ -265,7 +233,7 @@ class Delays:
             if not self._deliver_one(level, unit):
                 return _RETRY_S if self._refused else 0.0
             level.offset += 1
-            room.take(unit.size)
+            turn.take(unit.size)
         return 0.0
 
     def _deliver_one(self, level: _Level, unit: Unit) -> bool:
@@ -307,21 +275,14 @@ class Delays:
         if level.offset >= level.old_end or unit.tags_code > self._started_ms:
             self._forget_copies(level)
             return False
-        key = (copy.topic, copy.queue_id)
-        copies = self._copies.get(key)
-        if copies is None:
-            copies = _Copies(self._store, copy.topic, copy.queue_id, self._since_ms)
-            self._copies[key] = copies
-        if not copies.look():
-            return None
-        return unit.log_offset + unit.size in copies.found
+        return self._copies.has(copy.topic, copy.queue_id, unit.log_offset + unit.size)
 
     def _forget_copies(self, level: _Level) -> None:
         """The level is past what may have been delivered before."""
         if level.old_end:
             level.old_end = 0
             if not any(other.old_end for other in self._levels):
-                self._copies.clear()
+                self._copies.forget()
 
     # --- how far it is ----------------------------------------------------------------------------
 
@@ -355,28 +316,3 @@ class Delays:
     def _note(self, offsets: dict[int, int]) -> None:
         for level, offset in offsets.items():
             self._table.put(level, offset)
-
-
-class _Room:
-    """What one turn may still deliver."""
-
-    __slots__ = ("bytes_left", "is_full", "messages_left")
-
-    def __init__(self) -> None:
-        self.messages_left: int = TURN_MESSAGES_MAX
-        self.bytes_left: int = TURN_BYTES_MAX
-        self.is_full: bool = False
-
-    def take(self, size: int) -> None:
-        self.messages_left -= 1
-        self.bytes_left -= size
-        self.is_full = self.messages_left <= 0 or self.bytes_left <= 0
-
-
-def _origin(store: Store, unit: Unit) -> int:
-    """Where the record ends in the log that a record is the copy of, 0 if it is no copy."""
-    try:
-        record = store.record_at(unit.log_offset)
-    except (StoreError, RecordError):
-        return 0
-    return 0 if record.sys_flag & TRANSACTION_TYPE else record.prepared_log_offset

@@ -18,6 +18,7 @@ from roketto.broker.handlers import (
     pull,
     queries,
     range_read,
+    recall,
     relays,
     replicas,
     reply,
@@ -27,6 +28,7 @@ from roketto.broker.handlers import (
     send,
     send_back,
     stats,
+    timers,
     topics,
     transactions,
 )
@@ -51,6 +53,8 @@ def _join(*families: Mapping[Any, Handler]) -> dict[int, Handler]:
 ROUTES: Final = _join(
     send.ROUTES,
     send_back.ROUTES,
+    recall.ROUTES,
+    timers.ROUTES,
     transactions.ROUTES,
     reply.ROUTES,
     pull.ROUTES,

@@ -47,6 +47,8 @@ def put(context: Context, record: Record, *, is_given_back: bool = False) -> Put
 def prepare(context: Context, record: Record) -> PutResult:
     """Store a half message. If it is a delayed one, its time counts from when it is committed."""
     _check(record)
+    if _TIMER in record.properties_raw:
+        context.timers.gate.check(record)
     return context.transactions.prepare(record)
 
 

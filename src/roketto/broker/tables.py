@@ -14,6 +14,7 @@ from roketto.store.group_table import GroupTable
 from roketto.store.mode_table import ModeTable
 from roketto.store.offset_table import ConsumeOffsetTable
 from roketto.store.table import Table
+from roketto.store.timer_metrics import TimerMetricsTable
 from roketto.store.topic_table import TopicTable
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Tables:
         self.delays = DelayOffsetTable(files, config)
         self.filters = FilterTable(files, config)
         self.modes = ModeTable(files, config)
+        self.timer_metrics = TimerMetricsTable(files, config)
         self._all: tuple[Table[Any], ...] = (
             self.topics, self.groups, self.offsets, self.delays, self.filters, self.modes,
         )  # fmt: skip
@@ -57,6 +59,16 @@ class Tables:
             problem = table.load()
             if problem is not None:
                 log.warning("%s", problem)
+        self._load_timer_metrics()
+
+    def _load_timer_metrics(self) -> None:
+        """Read the counts of timer messages, which nothing rests on. Timers save them."""
+        try:
+            problem = self.timer_metrics.load()
+        except StoreError as error:
+            problem = f"timer messages are counted from zero on: {error}"
+        if problem is not None:
+            log.warning("%s", problem)
 
     def save_soon(self) -> None:
         """Do not wait for the next round."""

@@ -22,6 +22,7 @@ from roketto.protocol.names import (
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
     SYSTEM_TOPIC_PREFIX,
+    TIMER_TOPIC,
     check_topic,
     is_retry_topic,
     reply_topic,
@@ -48,7 +49,6 @@ _REVIVE_QUEUES: Final = 8
 
 _REVIVE_PREFIX: Final = SYSTEM_TOPIC_PREFIX + "REVIVE_LOG_"
 _MEMBERS_PREFIX: Final = SYSTEM_TOPIC_PREFIX + "SYNC_BROKER_MEMBER_"
-_TIMER_TOPIC: Final = SYSTEM_TOPIC_PREFIX + "wheel_timer"
 
 _CLEANUP_POLICY: Final = "cleanup.policy"
 _COMPACTION: Final = "COMPACTION"
@@ -205,7 +205,7 @@ class Topics:
         if config.trace_topic_enable:
             found.append(_topic(config.msg_trace_topic_name, 1))
         if config.timer_wheel_enable:
-            found.append(_topic(_TIMER_TOPIC, 1))
+            found.append(_topic(TIMER_TOPIC, 1))
         return found
 
     def create_for_group(

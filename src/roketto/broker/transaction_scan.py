@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from roketto.broker.half_messages import HALF_QUEUE_ID, as_committed, first_link
+from roketto.broker.timer_rules import TIMER_QUEUE_ID, asks_for_time
 from roketto.protocol.errors import RecordError, RequestError
-from roketto.protocol.names import HALF_OP_TOPIC, HALF_TOPIC
+from roketto.protocol.names import HALF_OP_TOPIC, HALF_TOPIC, TIMER_TOPIC
 from roketto.protocol.property_names import UNIQ_KEY
 from roketto.protocol.record import Record
 from roketto.protocol.sysflags import TRANSACTION_COMMIT, TRANSACTION_TYPE
@@ -87,18 +88,26 @@ def find_committed(
         committed = as_committed(half)
         if committed is None:
             continue
-        try:
-            delay(committed)
-        except (RequestError, PutRefusedError):
-            continue  # it would have been refused when it was committed, too
-        queue = (committed.topic, committed.queue_id)
-        wanted.setdefault(queue, {})[half.log_offset] = (first, half.get_property(UNIQ_KEY))
-        since_ms[queue] = min(since_ms.get(queue, half.store_time_ms), half.store_time_ms)
+        for queue in _places(committed, delay):
+            wanted.setdefault(queue, {})[half.log_offset] = (first, half.get_property(UNIQ_KEY))
+            since_ms[queue] = min(since_ms.get(queue, half.store_time_ms), half.store_time_ms)
     return [
         first
         for (topic, queue_id), links in wanted.items()
         for first in _look_back(store, topic, queue_id, since_ms[topic, queue_id], links)
     ]
+
+
+def _places(committed: Record, delay: Callable[[Record], None]) -> set[tuple[str, int]]:
+    """The queues that a committed message may have come to."""
+    places = set()
+    if asks_for_time(committed):  # its time may have been over by then, or not
+        places = {(committed.topic, committed.queue_id), (TIMER_TOPIC, TIMER_QUEUE_ID)}
+    try:
+        delay(committed)
+    except (RequestError, PutRefusedError):
+        return places  # it would have been refused when it was committed, too
+    return places | {(committed.topic, committed.queue_id)}
 
 
 def _look_back(store: Store, topic: str, queue_id: int, since_ms: int, links: Links) -> list[int]:

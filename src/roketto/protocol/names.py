@@ -39,6 +39,8 @@ TRANSACTION_GIVEN_UP_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
 SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
 OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
 CHECKPOINT_TOPIC: Final = "CHECKPOINT_TOPIC"
+TIMER_TOPIC: Final = SYSTEM_TOPIC_PREFIX + "wheel_timer"
+"""Where messages wait for a time of their own."""
 
 NOT_SENDABLE_TOPICS: Final = frozenset(
     {

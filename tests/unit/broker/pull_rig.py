@@ -15,6 +15,7 @@ from roketto.broker.lookup import Lookups
 from roketto.broker.offsets import Offsets
 from roketto.broker.relays import Relays
 from roketto.broker.stats import Statistics
+from roketto.broker.timers import Timers
 from roketto.broker.topics import Topics
 from roketto.protocol.bodies.heartbeat import (
     ConsumerData,
@@ -35,6 +36,8 @@ from roketto.store.group_table import GroupTable
 from roketto.store.mode_table import ModeTable
 from roketto.store.offset_table import ConsumeOffsetTable
 from roketto.store.store import Store, StoreSettings
+from roketto.store.timer_metrics import TimerMetricsTable
+from roketto.store.timer_store import TimerStore
 from roketto.store.topic_table import TopicTable
 from unit.broker.fake_connection import FakeConnection
 
@@ -79,12 +82,20 @@ class PullRig:
             "lookups": Lookups(lambda: self.now_s),
             "relays": Relays(),
             "stats": Statistics(now_s=lambda: self.now_s, clock_ms=self.clock_ms),
+            "timers": self._make_timers(files, root),
         }
         # Readers see nothing of the rest.
         self.context = Context(**{field.name: None for field in fields(Context)} | used)
         self.connection = FakeConnection()
         self.store.open(1)
         self.context.topics.put(TopicConfig(topic_name="T", read_queue_nums=4, write_queue_nums=4))
+
+    def _make_timers(self, files: Files, root: Path) -> Timers:
+        timers = TimerStore(files, root, precision_ms=1000, log_file_bytes=5_200)
+        metrics = TimerMetricsTable(files, root / "config")
+        return Timers(
+            timers, metrics, self.config, self.store, self.store.append, clock_ms=self.clock_ms
+        )
 
     def close(self) -> None:
         self.store.close()

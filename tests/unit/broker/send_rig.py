@@ -25,6 +25,7 @@ from roketto.broker.put import put_as_is
 from roketto.broker.relays import Relays
 from roketto.broker.sending import Sending
 from roketto.broker.stats import Statistics
+from roketto.broker.timers import Timers
 from roketto.broker.topics import Topics
 from roketto.broker.transactions import Transactions
 from roketto.protocol.bodies.topics import TopicConfig
@@ -44,6 +45,8 @@ from roketto.store.group_table import GroupTable
 from roketto.store.mode_table import ModeTable
 from roketto.store.offset_table import ConsumeOffsetTable
 from roketto.store.store import Store, StoreSettings
+from roketto.store.timer_metrics import TimerMetricsTable
+from roketto.store.timer_store import TimerStore
 from roketto.store.topic_table import TopicTable
 from unit.broker.fake_connection import FakeConnection
 
@@ -113,8 +116,18 @@ class SendRig:
             files=files, clock_ms=self.clock_ms, zone=UTC, delay_of_level=self.levels.delay_ms,
         )  # fmt: skip
         stats = Statistics(now_s=self.clock_s, clock_ms=self.clock_ms, is_sync=self.is_sync)
+        put = partial(put_as_is, self.store, stats)
+        self.timer_store = TimerStore(
+            Files(), self.root, precision_ms=self.config.timer_precision_ms, log_file_bytes=5_200,
+            slots=4_096, clock_ms=self.clock_ms,
+        )  # fmt: skip
+        metrics = TimerMetricsTable(files, tables, clock_ms=self.clock_ms)
+        metrics.load()
+        self.timers = Timers(
+            self.timer_store, metrics, self.config, self.store, put, clock_ms=self.clock_ms
+        )
         self.delays = Delays(
-            self.delay_table, self.levels, self.store, partial(put_as_is, self.store, stats),
+            self.delay_table, self.levels, self.store, put, self.timers.gate.transform,
             note_delivered=stats.note_delivered, clock_ms=self.clock_ms, now_s=self.clock_s,
         )  # fmt: skip
         sending = Sending(self.config, HOST, self.clock_ms, UTC)
@@ -123,7 +136,7 @@ class SendRig:
         self.offset_table.load()
         offsets = Offsets(self.offset_table)
         self.transactions = Transactions(
-            self.store, offsets, self.config, sending, partial(put_as_is, self.store, stats),
+            self.store, offsets, self.config, sending, put,
             delay=self.delays.transform, ask=self.ask, clock_ms=self.clock_ms,
             give_up=partial(topics.create_for_group, TRANSACTION_GIVEN_UP_TOPIC, 1),
         )  # fmt: skip
@@ -150,6 +163,7 @@ class SendRig:
                 self.store.advance, is_sync=self.is_sync, timeout_s=5.0, now_s=self.clock_s
             ),
             delays=self.delays,
+            timers=self.timers,
             transactions=self.transactions,
             stats=stats,
             registration=cast("Any", None),

@@ -237,8 +237,15 @@ def test_sample_file_of_java_loads_without_a_word() -> None:
 
 
 def test_keys_without_effect_are_named() -> None:
-    properties = {"sendMessageThreadPoolNums": "4", "listenPort": "1", "timerMaxDelaySec": "9"}
-    assert BrokerConfig().load(properties) == ["sendMessageThreadPoolNums", "timerMaxDelaySec"]
+    properties = {
+        "sendMessageThreadPoolNums": "4",
+        "listenPort": "1",
+        "flushDelayOffsetInterval": "9",
+    }
+    assert BrokerConfig().load(properties) == [
+        "sendMessageThreadPoolNums",
+        "flushDelayOffsetInterval",
+    ]
 
 
 # --- run time -------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from roketto.broker.delay_levels import (
     DelayLevels,
     Wait,
     level_of,
-    refuse_timer,
     release,
     schedule,
 )
@@ -14,7 +13,6 @@ from roketto.protocol.errors import RequestError
 from roketto.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record
-from roketto.store.put_status import PutRefusedError, PutStatus
 
 LEVELS = DelayLevels("1s 5s")
 
@@ -88,15 +86,6 @@ def test_a_level_above_the_last_is_the_last() -> None:
 def test_a_message_that_says_of_no_queue_cannot_come_back(properties: dict[str, str]) -> None:
     """Nor one of the half messages, which Java drops, too."""
     assert release(record(**properties)) is None
-
-
-def test_timers_are_refused_unless_their_time_was_up() -> None:
-    """TIMER_OUT_MS is there when the wheel has let a message go."""
-    with pytest.raises(PutRefusedError, match="TIMER_DELAY_SEC is '7'") as caught:
-        refuse_timer(record(TIMER_DELAY_SEC="7"))
-    assert caught.value.status is PutStatus.WHEEL_TIMER_NOT_ENABLE
-    refuse_timer(record(TIMER_DELAY_SEC="7", TIMER_OUT_MS="9"))
-    refuse_timer(record(TAGS="a"))
 
 
 # --- when -----------------------------------------------------------------------------------------

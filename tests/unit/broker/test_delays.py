@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from roketto.broker.copies import LOOKS_PER_TURN
 from roketto.broker.delay_levels import DelayLevels
-from roketto.broker.delays import LOOKS_PER_TURN, TURN_MESSAGES_MAX, Delays
+from roketto.broker.delays import Delays
+from roketto.broker.turn import TURN_MESSAGES_MAX
 from roketto.protocol.names import SCHEDULE_TOPIC
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record

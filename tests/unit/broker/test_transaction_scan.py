@@ -8,7 +8,7 @@ import pytest
 from roketto.broker import transaction_scan
 from roketto.broker.half_messages import make_half, renew
 from roketto.broker.transaction_scan import find_committed, scan
-from roketto.protocol.names import HALF_OP_TOPIC, HALF_TOPIC
+from roketto.protocol.names import HALF_OP_TOPIC, HALF_TOPIC, TIMER_TOPIC
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record
 from roketto.store.errors import StoreError
@@ -137,6 +137,25 @@ def test_a_message_that_would_be_refused_was_not_committed(rig: SendRig) -> None
         raise PutRefusedError(PutStatus.MESSAGE_ILLEGAL, "an odd time")
 
     assert find_committed(rig.store, {0: link}, refuse) == []
+
+
+def test_a_message_with_a_time_was_committed_wherever_it_is(rig: SendRig) -> None:
+    """It waits, or its time was over when it was committed; whatever would be said of it today."""
+    links = {number: store_half(rig, f"U{number}") for number in range(3)}
+    for link in links.values():
+        link.set_property("TIMER_DELAY_SEC", "5")
+    commit(rig, links[0], "U0")
+    waiting = Record(
+        TIMER_TOPIC, b"x", encode_properties({"UNIQ_KEY": "U1"}), sys_flag=8,
+        prepared_log_offset=links[1].log_offset,
+    )  # fmt: skip
+    rig.store.append(waiting)
+
+    def refuse(record: Record) -> None:
+        raise PutRefusedError(PutStatus.WHEEL_TIMER_FLOW_CONTROL, "a crowd")
+
+    for delay in (no_delay, refuse):
+        assert sorted(find_committed(rig.store, links, delay)) == [0, 1]
 
 
 def test_the_look_back_is_bounded(rig: SendRig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,15 +27,6 @@ _WITHOUT_POOLS: Final = {
 } | {"EndTransactionQueueSize": "0", "EndTransactionThreadPoolQueueCapacity": "0"}
 """Java's requests wait in queues before threads; here they are served as they are read."""
 
-_WITHOUT_TIMER: Final = {
-    "timerReadBehind": "0",
-    "timerOffsetBehind": "0",
-    "timerCongestNum": "0",
-    "timerEnqueueTps": "0.0",
-    "timerDequeueTps": "0.0",
-}
-"""What Java says while its timer wheel is off."""
-
 _NEVER_FILLED: Final = {
     "pageCacheLockTimeMills": "0",
     "dispatchMaxBuffer": "0",
@@ -62,7 +53,7 @@ def runtime_info(context: Context, connection: Connection, request: Command) -> 
         **_latencies(stats),
         **_store_figures(context),
         **_delay_figures(context),
-        **_timer_figures(context),
+        **context.timers.figures(),
         **_queue_figures(context),
         **context.topics.windows.figures(),
     }
@@ -145,11 +136,6 @@ def _delay_figures(context: Context) -> dict[str, str]:
         f"scheduleMessageOffset_{level}": f"{offset},{end}"
         for level, (offset, end) in context.delays.progress().items()
     }
-
-
-def _timer_figures(context: Context) -> dict[str, str]:
-    """Of messages that are delivered at any time."""
-    return _WITHOUT_TIMER
 
 
 def _queue_figures(context: Context) -> dict[str, str]:

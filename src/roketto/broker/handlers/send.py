@@ -20,6 +20,7 @@ from roketto.broker.plain_send import NOT_PLAIN, Place, store_plain, unique_key
 from roketto.broker.priority import prioritize
 from roketto.broker.put import prepare, put, put_batch
 from roketto.broker.put_once import put_batch_once
+from roketto.broker.recall import make_handle
 from roketto.broker.retry import group_of_retry_topic, is_dead_on_send, retries_max
 from roketto.broker.sending import Sending
 from roketto.broker.topics import PERM_WRITE, SendTarget
@@ -32,7 +33,7 @@ from roketto.protocol.headers.base import decode_header
 from roketto.protocol.headers.send import SendMessageRequest, SendMessageV2Request
 from roketto.protocol.headers.send_kinds import NUMBERS_DIGITS_MAX
 from roketto.protocol.limits import TOPIC_BYTES_MAX
-from roketto.protocol.names import dlq_topic, is_retry_topic
+from roketto.protocol.names import TIMER_TOPIC, dlq_topic, is_retry_topic
 from roketto.protocol.properties import get_property, join_properties, remove_property
 from roketto.protocol.record import Record
 from roketto.protocol.sysflags import (
@@ -160,6 +161,10 @@ def _send(context: Context, connection: Connection, request: Command, header: Se
         "queueOffset": str(where.queue_offset),
         "transactionId": unique_key,
     }
+    if record.topic == TIMER_TOPIC and not is_retry_topic(header.topic):
+        handle = make_handle(context.config.broker_name, record)
+        if handle is not None:
+            ext["recallHandle"] = handle
     return answer_stored(context, connection, request, raw, ext, where.end)
 
 

@@ -16,6 +16,7 @@ from roketto.broker.half_messages import (
     immunity_ms,
 )
 from roketto.broker.put import put
+from roketto.broker.timer_rules import TIMERS
 from roketto.protocol import property_names as names
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
@@ -141,7 +142,8 @@ def _was_committed(context: Context, half: Record) -> bool | None:
     """Whether the message of a transaction is there; None if nobody can tell."""
     topic = half.get_property(names.REAL_TOPIC)
     key = half.get_property(names.UNIQ_KEY)
-    is_delayed = half.get_property(names.DELAY) is not None  # then it may still wait elsewhere
+    # One that is delayed may still wait elsewhere.
+    is_delayed = any(half.get_property(name) is not None for name in (names.DELAY, *TIMERS))
     if not topic or not key or is_delayed or not context.config.message_index_enable:
         return None
     since_ms = half.store_time_ms - _INDEX_STEP_MS

@@ -190,7 +190,8 @@ def test_slaves_fetch_the_offsets_of_all_groups(rig: ClientsRig) -> None:
 def test_slaves_fetch_how_far_each_delay_level_is(rig: ClientsRig, tmp_path: Path) -> None:
     table = DelayOffsetTable(Files(), tmp_path / "delays")
     table.put(3, 17)
-    rig.context.delays = Delays(table, DelayLevels("1s"), rig.store, rig.store.append)
+    put = rig.store.append
+    rig.context.delays = Delays(table, DelayLevels("1s"), rig.store, put, lambda record: None)
     assert rig.read(DelayOffsetSerializeWrapper, DELAYS, {}).offset_table == {3: 17}
 
 

@@ -1,5 +1,6 @@
 """What is sent is stored as Java would store it, and answered as Java would answer."""
 
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from roketto.broker.handlers.send import ROUTES, send_any
 from roketto.protocol.batch import BatchItem, encode_batch
+from roketto.protocol.bodies.groups import SubscriptionGroupConfig
 from roketto.protocol.bodies.topics import TopicConfig, TopicFilterType
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
@@ -15,11 +17,11 @@ from roketto.protocol.errors import HeaderFieldError, RequestError
 from roketto.protocol.headers.base import decode_header, encode_header
 from roketto.protocol.headers.send import SendMessageV2Request, send_request_from_v2
 from roketto.protocol.hosts import encode_host
-from roketto.protocol.names import NOT_SENDABLE_TOPICS, SCHEDULE_TOPIC
+from roketto.protocol.names import NOT_SENDABLE_TOPICS, SCHEDULE_TOPIC, TIMER_TOPIC
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.versions import V3_4_9
 from roketto.store.put_status import PutRefusedError, PutStatus
-from unit.broker.send_rig import HOST, PLAIN, UNIQUE, SendRig
+from unit.broker.send_rig import HOST, PLAIN, START_MS, UNIQUE, SendRig
 
 OWN = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true", "CLUSTER": "DefaultCluster"}
 
@@ -315,17 +317,46 @@ def test_bits_of_a_transaction_without_one_are_refused(rig: SendRig) -> None:
     assert rig.records() == []
 
 
-def test_timer_messages_are_refused_like_without_a_wheel(rig: SendRig) -> None:
-    """Delivering them at once would be early."""
+def test_timer_messages_wait_and_can_be_recalled(rig: SendRig) -> None:
+    """Whichever of the three properties they have; the answer tells how to take them back."""
     rig.send()
-    for name in ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"):
-        with pytest.raises(
-            PutRefusedError, match="accurate timer message is not enabled"
-        ) as caught:
-            rig.handle(rig.request(properties=PLAIN | {name: "5"}))
-        assert caught.value.status is PutStatus.WHEEL_TIMER_NOT_ENABLE
+    for name, value in (
+        ("TIMER_DELAY_SEC", "5"), ("TIMER_DELAY_MS", "5000"),
+        ("TIMER_DELIVER_MS", str(START_MS + 5000)),
+    ):  # fmt: skip
+        answer = rig.send(properties=PLAIN | {name: value})
+        assert answer.ext is not None
+        handle = urlsafe_b64decode(answer.ext["recallHandle"]).decode()
+        broker = rig.config.broker_name
+        assert handle == f"v1 T {broker} {START_MS + 4001} {PLAIN['UNIQ_KEY']}"
+        assert (answer.ext["queueId"], answer.ext["transactionId"]) == ("1", PLAIN["UNIQ_KEY"])
     rig.send(properties=PLAIN | {"TIMER_DELIVER_LATER": "5"})
     assert len(rig.records()) == 2
+    assert len(rig.records(TIMER_TOPIC, 0)) == 3
+
+
+def test_only_messages_that_wait_can_be_recalled(rig: SendRig) -> None:
+    """Not one that is due, has a delay level, or is tried again."""
+    rig.context.topics.put(TopicConfig(topic_name="%RETRY%G", read_queue_nums=1))
+    rig.context.groups.put(SubscriptionGroupConfig(group_name="G"))
+    for topic, properties in (
+        ("T", {"TIMER_DELIVER_MS": "1"}),
+        ("T", {"TIMER_DELAY_SEC": "5", "DELAY": "1"}),
+        ("%RETRY%G", {"TIMER_DELAY_SEC": "5"}),
+    ):
+        answer = rig.send(topic, properties=PLAIN | properties, e="0")
+        assert answer.ext is not None
+        assert "recallHandle" not in answer.ext
+    assert len(rig.records(TIMER_TOPIC, 0)) == 1
+
+
+def test_timer_messages_are_refused_without_a_wheel(rig: SendRig) -> None:
+    """Delivering them at once would be early."""
+    rig.config.timer_wheel_enable = False
+    with pytest.raises(PutRefusedError, match="accurate timer message is not enabled") as caught:
+        rig.handle(rig.request(properties=PLAIN | {"TIMER_DELAY_MS": "5000"}))
+    assert caught.value.status is PutStatus.WHEEL_TIMER_NOT_ENABLE
+    assert rig.records() == rig.records(TIMER_TOPIC, 0) == []
 
 
 def test_inner_batches_are_refused(rig: SendRig) -> None:
@@ -488,14 +519,12 @@ def test_batches_have_neither_retries_nor_delays_nor_transactions(rig: SendRig) 
         assert refused.code == ResponseCode.MESSAGE_ILLEGAL
     refused_fields: list[dict[str, Any]] = [
         {"f": "4"}, {"f": "128"}, {"i": "DELAY\x012\x02"}, {"i": "INNER_NUM\x012\x02"},
+        {"i": "TIMER_DELAY_MS\x015\x02"},
     ]  # fmt: skip
     for fields in refused_fields:
         with pytest.raises(PutRefusedError) as caught:
             rig.handle(rig.request("T", body, code=code, m="true", **fields))
         assert caught.value.status is PutStatus.MESSAGE_ILLEGAL
-    with pytest.raises(PutRefusedError) as caught:
-        rig.handle(rig.request("T", body, code=code, m="true", i="TIMER_DELAY_MS\x015\x02"))
-    assert caught.value.status is PutStatus.WHEEL_TIMER_NOT_ENABLE
     assert rig.records() == []
 
 

@@ -17,10 +17,12 @@ from roketto.protocol.names import (
     HALF_OP_TOPIC,
     HALF_TOPIC,
     SCHEDULE_TOPIC,
+    TIMER_TOPIC,
     TRANSACTION_GIVEN_UP_TOPIC,
 )
 from roketto.protocol.record import decode_records
 from roketto.remoting.connection import Reply
+from roketto.store.put_status import PutRefusedError
 from unit.broker.fake_connection import FakeConnection
 from unit.broker.send_rig import PLAIN, SendRig
 
@@ -198,6 +200,30 @@ def test_a_delay_begins_with_the_commit(rig: SendRig) -> None:
         pass
     delivered = rig.record()
     assert (bytes(delivered.body), delivered.sys_flag) == (b"hello", 0)
+
+
+def test_a_time_is_waited_for_from_the_commit_on(rig: SendRig) -> None:
+    """And a second commit does not begin a second wait."""
+    rig.timers.start()
+    request = prepare(rig, TIMER_DELAY_SEC="5")
+    rig.pass_ms(3_000)
+    assert rig.records(TIMER_TOPIC, 0) == []
+    for _ in range(2):
+        assert code_of(end(rig, request)) == ResponseCode.SUCCESS
+    assert len(rig.records(TIMER_TOPIC, 0)) == 1
+    for passed_ms, count in ((4_999, 0), (1, 1)):
+        rig.pass_ms(passed_ms)
+        while rig.timers.step() <= 0:
+            pass
+        assert len(rig.records()) == count
+    assert rig.record().sys_flag == 0
+
+
+def test_a_time_that_cannot_be_had_is_refused_before_the_transaction(rig: SendRig) -> None:
+    """At its end it would be too late to say so."""
+    with pytest.raises(PutRefusedError, match="timer message illegal"):
+        prepare(rig, TIMER_DELAY_SEC="999999999")
+    assert rig.records(HALF_TOPIC, 0) == []
 
 
 def test_under_sync_flush_an_end_is_answered_when_it_is_on_the_disk(tmp_path: Path) -> None:

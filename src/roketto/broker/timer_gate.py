@@ -1,0 +1,83 @@
+"""Which timer messages are taken: those whose time is not over, nor too far, nor too crowded."""
+
+import random
+from collections.abc import Callable
+
+from roketto.broker.config import BrokerConfig
+from roketto.broker.timer_rules import asks_for_time, deliver_ms, slot_of, wait
+from roketto.clock import wall_ms
+from roketto.protocol import property_names as names
+from roketto.protocol.headers.base import I32_MAX
+from roketto.protocol.record import Record
+from roketto.store.put_status import PutRefusedError, PutStatus
+from roketto.store.timer_wheel import TimerWheel
+
+__all__ = ["TimerGate"]
+
+
+class TimerGate:
+    """Every message that has no delay level passes it on its way into the store."""
+
+    def __init__(
+        self,
+        wheel: TimerWheel,
+        config: BrokerConfig,
+        *,
+        clock_ms: Callable[[], int] = wall_ms,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._wheel = wheel
+        self._config = config
+        self._clock_ms = clock_ms
+        self._chance = chance
+
+    def transform(self, record: Record) -> None:
+        """Let a message wait that asks for a time of its own; others stay as they are."""
+        if asks_for_time(record):
+            slot_ms = self._slot_of(record)
+            if slot_ms is not None:
+                self._refuse_crowd(slot_ms)
+                wait(record, slot_ms)
+
+    def check(self, record: Record) -> None:
+        """PutRefusedError if a message asks for a time that it cannot have."""
+        if asks_for_time(record):
+            self._slot_of(record)
+
+    def _slot_of(self, record: Record) -> int | None:
+        """The slot of a timer message, None if it is due at once."""
+        if not self._config.timer_wheel_enable:
+            raise PutRefusedError(
+                PutStatus.WHEEL_TIMER_NOT_ENABLE,
+                "accurate timer message is not enabled, timerWheelEnable is false; use a delay"
+                " level (property DELAY) or another broker",
+            )
+        now_ms = self._clock_ms()
+        deliver = deliver_ms(record, now_ms)
+        if deliver <= now_ms:
+            if record.get_property(names.TIMER_DEL_UNIQKEY) is None:
+                return None
+            reason = f"what it recalls was due at {deliver}, {now_ms - deliver} ms ago"
+        else:
+            max_ms = self._config.timer_max_delay_sec * 1000
+            if deliver - now_ms <= max_ms:
+                return slot_of(deliver, self._wheel.precision_ms)
+            reason = (
+                "the delay time should not be bigger than the max delay"
+                f" {max_ms}ms (timerMaxDelaySec): it is {deliver - now_ms}ms"
+            )
+        raise PutRefusedError(PutStatus.WHEEL_TIMER_MSG_ILLEGAL, f"timer message illegal, {reason}")
+
+    def _refuse_crowd(self, slot_ms: int) -> None:
+        """PutRefusedError if a slot has too many messages; between once and twice, by chance."""
+        bound = self._config.timer_congest_num_each_slot
+        if bound >= I32_MAX:
+            return
+        count = self._wheel.slot(slot_ms).messages
+        if count > bound and self._chance() * bound < count - bound:
+            raise PutRefusedError(
+                PutStatus.WHEEL_TIMER_FLOW_CONTROL,
+                f"timer message is under flow control, {count} messages are due in the slot of"
+                f" {slot_ms}: more than {bound} are taken by chance, {2 * bound} never"
+                " (timerCongestNumEachSlot); choose another time",
+            )
