@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from roketto.__main__ import main
+from roketto.broker import timer_gate
 from roketto.broker import transactions as app_transactions
 from roketto.broker.app import Broker
 from roketto.broker.context import Context
@@ -30,6 +31,9 @@ from roketto.broker.registrar import Registrar, Standing
 from roketto.broker.registrar_agenda import Work
 from roketto.broker.retry import Retry, decide_send_back
 from roketto.broker.send_lane import SendLane
+from roketto.broker.timer_flush import TimerFlush
+from roketto.broker.timer_rules import slot_of
+from roketto.broker.timers import Timers
 from roketto.broker.transactions import Transactions
 from roketto.protocol.bodies.route import MessageQueue
 from roketto.protocol.command import Command
@@ -142,6 +146,31 @@ def deliver_some() -> None:
         return count % 100 == 0 or deliver_one(delays, *what)
 
     put(Delays, "_deliver_one", deliver)
+
+
+def timers_again() -> None:
+    """Timers know only what a checkpoint says that is never saved."""
+    put(Timers, "_is_old", lambda *args: False)
+    put(TimerFlush, "_take", lambda *args: False)
+    put(TimerFlush, "close", lambda *args: None)
+
+
+def timers_early() -> None:
+    """Slots begin before the messages in them are due."""
+    put(timer_gate, "slot_of", lambda deliver, precision: slot_of(deliver, precision) - 500)
+
+
+def timers_lost() -> None:
+    """Every fiftieth timer message is taken for delivered."""
+    deliver = Timers._deliver
+    count = 0
+
+    def deliver_some(timers: Timers, *what: Any) -> bool:
+        nonlocal count
+        count += 1
+        return count % 50 == 0 or deliver(timers, *what)
+
+    put(Timers, "_deliver", deliver_some)
 
 
 def share_the_store() -> None:
@@ -308,8 +337,8 @@ BUGS: Final[dict[str, Callable[[], None]]] = {
     for bug in (
         acknowledge_early, note_lanes, deliver_again, deliver_early, deliver_some, share_the_store,
         stop_abruptly, limit_the_disk, stay_full, forget_commits, skip_one, forget_places,
-        lock_for_all, retry_once_more, register_once, forget_ends, lose_commits,
-        lose_index, forget_ids,
+        lock_for_all, retry_once_more, register_once, forget_ends, lose_commits, lose_index,
+        forget_ids, timers_again, timers_early, timers_lost,
     )
 }  # fmt: skip
 

@@ -31,6 +31,8 @@ class Sent:
     offset: int
     region: str
     traced: bool
+    recall_handle: str = ""
+    """Of messages that wait for a time, from brokers and to clients of 5.5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ _NAMES: Final = {
     "stored": "stored_ms",
     "at": "at_ms",
     "offsetId": "offset_id",
+    "recallHandle": "recall_handle",
 }
 
 
@@ -144,6 +147,10 @@ class Clients:
         message = {"topic": topic, "body": body}
         answer = self.shell.do("request", how=how, message=message, timeout_s=wait_s)
         return messages_of([answer])[0]
+
+    def recall(self, topic: str, handle: str) -> str:
+        """Take back a message that waits; its id."""
+        return str(self.shell.do("recall", topic=topic, handle=handle))
 
     def drain(self, topic: str, count: int) -> list[Message]:
         """All that a topic holds, queue by queue, each in the order of its offsets.

@@ -1,5 +1,6 @@
 import com.alibaba.fastjson.JSONArray;
 import com.alibaba.fastjson.JSONObject;
+import java.lang.reflect.InvocationTargetException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -25,6 +26,7 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
  * send      send "messages" in the way of "how": sync, oneway, async, batch, queue (of each message)
  *           or selector (by each message's "hash"); "compress" names a codec, "signed" signs
  * request   send one "message" and wait for its reply; "how" is sync or async
+ * recall    take back the message of "topic" with this "handle"; clients of 5.5 only
  */
 final class ProducerCommands {
     private static final int SEND_TIMEOUT_MS = 10_000;
@@ -43,6 +45,7 @@ final class ProducerCommands {
         commands.put("topic", this::makeTopic);
         commands.put("send", this::send);
         commands.put("request", this::request);
+        commands.put("recall", this::recall);
     }
 
     private Object makeTopic(JSONObject arguments) throws Exception {
@@ -176,6 +179,17 @@ final class ProducerCommands {
         return result[0];
     }
 
+    private Object recall(JSONObject arguments) throws Exception {
+        DefaultMQProducer producer = producer(arguments);
+        try {
+            // 4.9, which this is compiled for, too, has no such method.
+            return producer.getClass().getMethod("recallMessage", String.class, String.class)
+                .invoke(producer, arguments.getString("topic"), arguments.getString("handle"));
+        } catch (InvocationTargetException thrown) {
+            throw (Exception) thrown.getCause();
+        }
+    }
+
     /** One producer for each way to compress and to sign; it lives as long as the shell. */
     private DefaultMQProducer producer(JSONObject arguments) throws Exception {
         String codec = arguments.containsKey("compress") ? arguments.getString("compress") : "ZLIB";
@@ -209,6 +223,14 @@ final class ProducerCommands {
         shown.put("offset", result.getQueueOffset());
         shown.put("region", result.getRegionId());
         shown.put("traced", result.isTraceOn());
+        try {
+            Object handle = result.getClass().getMethod("getRecallHandle").invoke(result);
+            if (handle != null) {
+                shown.put("recallHandle", handle);
+            }
+        } catch (ReflectiveOperationException tooOld) {
+            return shown;
+        }
         return shown;
     }
 }

@@ -17,7 +17,11 @@ def copy_as_killed(broker: Broker, root: Path, copy: Path) -> None:
 
     Its files are mapped: whatever it has written is in them, and nothing else ever will be.
     """
-    pid = broker.process.pid
+    copy_of_process(broker.process.pid, root, copy)
+
+
+def copy_of_process(pid: int, root: Path, copy: Path) -> None:
+    """The same of any process."""
     os.kill(pid, signal.SIGSTOP)
     try:
         deadline_s = time.monotonic() + _WAIT_S

@@ -136,10 +136,8 @@ SENDS = {
     "long properties": Case(send(properties="own\x01" + "x" * 32_764), ILLEGAL),
     "very long properties": Case(send(properties="own\x01" + "x" * 70_000), ILLEGAL),
     "delay that is no number": Case(send(properties="DELAY\x01x\x02"), SYSTEM_ERROR),
-    "timer where there is none": Case(
-        send(properties="TIMER_DELAY_SEC\x015\x02"), SYSTEM_ERROR,
-        "accurate timer message is not enabled, timerWheelEnable is false",
-    ),
+    "timer that is no number": Case(send(properties="TIMER_DELAY_SEC\x01x\x02"), ILLEGAL),
+    "timer that is too far ahead": Case(send(properties="TIMER_DELAY_SEC\x01259201\x02"), ILLEGAL),
     "batch of garbage": Case(batch(b"\xff" * 40), SYSTEM_ERROR),
     "batch of zeros": Case(batch(bytes(40)), SYSTEM_ERROR),
     "batch that ends early": Case(batch(ITEM[:-3]), SYSTEM_ERROR),
