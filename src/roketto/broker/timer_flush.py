@@ -49,6 +49,7 @@ class TimerFlush:
         self._config = config
         self._end = 0
         self._frozen: _Taken | None = None
+        self._has_failed = False
 
     def start(self, end: int) -> None:
         """The wheel was loaded, and rests on what is before a log offset."""
@@ -79,6 +80,7 @@ class TimerFlush:
                     log.error("the timer wheel cannot be saved, and is tried again: %s", full)
                 except OSError as error:
                     # Nobody knows what the disk has now. The next start finds it out.
+                    self._has_failed = True
                     log.critical("the timer wheel is saved no more, a write has failed: %s", error)
                     return
 
@@ -128,7 +130,7 @@ class TimerFlush:
     def close(self) -> None:
         """Bring everything to the disk, if the log is there."""
         try:
-            if self._store.flushed >= self._end:
+            if self._store.flushed >= self._end and not self._has_failed:
                 self._freeze()
                 for work in self._work():
                     work()

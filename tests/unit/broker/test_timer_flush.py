@@ -152,12 +152,31 @@ async def test_a_failed_write_is_the_last(
     def fail() -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(rig.timer_store.log, "sync", fail)
-    task = await run_for(rig, 0)
-    await asyncio.wait_for(task, 10)
+    with monkeypatch.context() as patched:
+        patched.setattr(rig.timer_store.log, "sync", fail)
+        task = await run_for(rig, 0)
+        await asyncio.wait_for(task, 10)
     assert "saved no more" in caplog.text
     rig.timers.close()
-    assert "made up for at the start" in caplog.text
+    assert saved(rig) == 0
+
+
+def test_a_stop_without_a_disk_is_told(
+    rig: SendRig,
+    flushed: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The next start makes up for it."""
+    flushed[0] = 1 << 40
+    send(rig)
+
+    def fail(position: int) -> None:
+        raise DiskFullError("no room")
+
+    monkeypatch.setattr(rig.timer_store.log, "write_to", fail)
+    rig.timers.close()
+    assert "made up for at the start: no room" in caplog.text
     assert saved(rig) == 0
 
 
