@@ -19,6 +19,7 @@ from broker_rig import Rig
 from broker_servers import JAVA_HEAP_MB, ROKETTO
 from broker_sizes import QUICK, Sizes
 from broker_stats import measure_stats
+from broker_timers import measure_pending, measure_timers
 from report import Report
 from roketto.compiled import is_compiled
 
@@ -35,6 +36,8 @@ SECTIONS: Final[dict[str, Callable[[Report, Rig], None]]] = {
     "admin": measure_admin,
     "flush": measure_flush,
     "stats": measure_stats,
+    "timers": measure_timers,
+    "pending": measure_pending,
 }
 """Pulls first: a store with much after them would count them as being on the disk."""
 

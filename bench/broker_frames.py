@@ -47,14 +47,16 @@ def unique_key(salt: int) -> str:
     return f"7F000001{salt & 0xFFFF_FFFF_FFFF:012X}" + "0" * 12
 
 
-def send_frames(topics: Sequence[str], queues: int, body_bytes: int) -> list[bytes]:
-    """SEND_MESSAGE_V2 to each queue of each topic in turn."""
+def send_frames(
+    topics: Sequence[str], queues: int, body_bytes: int, properties: str = ""
+) -> list[bytes]:
+    """SEND_MESSAGE_V2 to each queue of each topic in turn, with these properties more."""
     body = (b"abcdefghijklmnopqrstuvwxyz" * (body_bytes // 26 + 1))[:body_bytes]
-    return [
-        encode_command(java_command(RequestCode.SEND_MESSAGE_V2, _send_fields(topic, queue), body))
-        for queue in range(queues)
-        for topic in topics
-    ]
+    fields = [_send_fields(topic, queue) for queue in range(queues) for topic in topics]
+    for of_one in fields:
+        of_one["i"] += properties
+    code = RequestCode.SEND_MESSAGE_V2
+    return [encode_command(java_command(code, of_one, body)) for of_one in fields]
 
 
 def batch_frames(topic: str, queues: int, body_bytes: int) -> list[bytes]:
@@ -83,6 +85,11 @@ def long_poll_frames(topic: str, ends: Sequence[int]) -> Iterator[bytes]:
     for queue, end in enumerate(ends):
         command = java_command(RequestCode.PULL_MESSAGE, _pull_fields(topic, queue, end))
         yield encode_command(command)
+
+
+def pull(topic: str, queue: int, offset: int) -> Command:
+    """PULL_MESSAGE of 32 messages from an offset on."""
+    return java_command(RequestCode.PULL_MESSAGE, _pull_fields(topic, queue, offset))
 
 
 def heartbeat(topics: Sequence[str]) -> Command:

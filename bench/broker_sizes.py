@@ -28,6 +28,10 @@ class Sizes:
     push_messages: int = 400_000
     push_rounds: int = 3
     starts: int = 3
+    timer_loads: tuple[Load, ...] = (Load(16, 1), Load(64, 16))
+    timers_pending: int = 1_000_000
+    timers_due: int = 8_000
+    """Messages whose lateness is measured while the others wait."""
     many_topics: int = 10
     many_queues: int = 1_000
     """Of each of these topics."""
@@ -51,6 +55,9 @@ QUICK: Final = Sizes(
     push_messages=20_000,
     push_rounds=1,
     starts=1,
+    timer_loads=(Load(16, 1),),
+    timers_pending=20_000,
+    timers_due=800,
     many_topics=2,
     many_queues=100,
     admin_topics=50,

@@ -285,6 +285,7 @@ def test_a_quick_look_at_the_broker_has_every_figure(tmp_path: Path) -> None:
         *(figures["flush"][f"SYNC_FLUSH, {load}"] for load in ("64x1", "64x16")),
         *(figures["queues"][f"{queues} queues, 64x16"] for queues in (8, 200)),
         figures["latency"]["end to end"],
+        figures["timers"]["timer send, 16x1"],
     ]
     for figure in compared:
         for server in ("roketto", "java"):
@@ -301,4 +302,6 @@ def test_a_quick_look_at_the_broker_has_every_figure(tmp_path: Path) -> None:
         assert figures["admin"][f"{name}: progress of all groups (317)"]["value"] > 0
     assert figures["stats"]["send without statistics"]["value"] > 0
     assert figures["stats"]["statistics, share of a send"]["at_most"] == 3.0
+    for server in ("roketto", "java"):
+        assert figures["pending"][f"{server}: late, p99"]["value"] >= 0
     assert [path.name for path in scratch.iterdir() if "ports" not in path.name] == []
