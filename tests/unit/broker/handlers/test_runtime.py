@@ -9,6 +9,7 @@ import pytest
 from roketto.broker.handlers import runtime as handlers
 from roketto.protocol.bodies.base import decode_body
 from roketto.protocol.bodies.route import KVTable
+from roketto.protocol.bodies.topics import TopicConfig
 from roketto.protocol.codes import RequestCode
 from roketto.protocol.command import Command
 from unit.broker.clients_rig import route
@@ -168,3 +169,14 @@ def test_the_room_on_the_disk_is_told(rig: SendRig) -> None:
     text = table_of(rig)["commitLogDirCapacity"]
     size = r"\d+(\.\d [KMGTPE]i| )B"
     assert re.fullmatch(f"Total : {size}, Free : {size}\\.", text)
+
+
+def test_dedup_windows_are_shown_where_there_are_any(rig: SendRig) -> None:
+    """How many ids they hold, and how many were forgotten too early."""
+    assert not any(name.startswith("dedup") for name in table_of(rig))
+    topic = TopicConfig(topic_name="Once", attributes={"dedup.window.seconds": "60"})
+    rig.context.topics.put(topic)
+    rig.context.topics.target("Once", "TBW102", 4)
+    table = table_of(rig)
+    shown = [table[f"dedup{name}"] for name in ("Topics", "Ids", "ForgottenEarly")]
+    assert shown == ["1", "0", "0"]
