@@ -26,7 +26,8 @@ _NUMBER: Final = re.compile(r"[+-]?\d{1,10}")
 
 def level_of(record: Record) -> int:
     """The delay level that a message asks for; not above 0 means none."""
-    text = record.get_property(names.DELAY)
+    # All of them are parsed: whoever asks this asks for more, and sets some.
+    text = record.properties.get(names.DELAY)
     if text is None:
         return 0
     if not _NUMBER.fullmatch(text) or not -I32_MAX - 1 <= int(text) <= I32_MAX:

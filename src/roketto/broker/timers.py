@@ -13,6 +13,7 @@ may say less. After a start, messages that were due by then are looked for in th
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from functools import lru_cache
 from typing import Any, Final
 
 from roketto.broker.config import BrokerConfig
@@ -213,7 +214,7 @@ class Timers:
         topic = record.get_property(names.REAL_TOPIC) or ""
         timers.add(
             slot_ms, magic | DELETE if is_recall else magic, base_ms, unit.log_offset, unit.size,
-            java_hash(topic),
+            _hash_of(topic),
         )  # fmt: skip
         self.metrics.add(topic, -1 if is_recall else 1)
         self._rates.enqueued += 1
@@ -381,6 +382,11 @@ class Timers:
             "timerEnqueueTps": str(self._rates.enqueued_tps),
             "timerDequeueTps": str(self._rates.dequeued_tps),
         }
+
+
+@lru_cache(maxsize=1_024)
+def _hash_of(topic: str) -> int:
+    return java_hash(topic)
 
 
 class _Rates:
