@@ -19,7 +19,7 @@ from typing import Final
 from roketto.protocol import property_names as names
 from roketto.protocol.crc import without_crc
 from roketto.protocol.headers.base import I64_MAX
-from roketto.protocol.names import HALF_TOPIC, TIMER_TOPIC
+from roketto.protocol.names import NOT_SENDABLE_TOPICS, TIMER_TOPIC
 from roketto.protocol.record import Record
 from roketto.protocol.sysflags import TRANSACTION_NONE, with_transaction_type
 from roketto.store.put_status import PutRefusedError, PutStatus
@@ -33,6 +33,8 @@ TIMERS: Final = (names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVE
 """The first of them that a message has counts."""
 TIMER_QUEUE_ID: Final = 0
 
+_NOT_REAL: Final = NOT_SENDABLE_TOPICS | {TIMER_TOPIC}
+"""Anybody can send to the topic of timers and name a topic there that he cannot send to."""
 _NUMBER: Final = re.compile(r"[+-]?\d{1,19}")
 _QUEUE_ID: Final = re.compile(r"\d{1,9}")
 
@@ -115,7 +117,7 @@ def release(record: Record, enqueued_ms: int, now_ms: int) -> Record | None:
     """
     topic = record.get_property(names.REAL_TOPIC)
     queue = record.get_property(names.REAL_QUEUE_ID) or ""
-    if not topic or topic in (HALF_TOPIC, TIMER_TOPIC) or not _QUEUE_ID.fullmatch(queue):
+    if not topic or topic in _NOT_REAL or not _QUEUE_ID.fullmatch(queue):
         return None
     return _copy(record, topic, int(queue), enqueued_ms, now_ms)
 

@@ -13,7 +13,7 @@ from roketto.broker.timer_rules import (
     slot_of,
     wait,
 )
-from roketto.protocol.names import HALF_TOPIC, TIMER_TOPIC
+from roketto.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record
 from roketto.protocol.sysflags import COMPRESSED, TRANSACTION_COMMIT
@@ -91,6 +91,7 @@ def test_a_message_without_a_slot_is_none(text: str) -> None:
         {"REAL_TOPIC": "T", "REAL_QID": "x"},
         {"REAL_TOPIC": "T", "REAL_QID": "9999999999"},
         {"REAL_TOPIC": HALF_TOPIC, "REAL_QID": "0"},
+        {"REAL_TOPIC": SCHEDULE_TOPIC, "REAL_QID": "0"},
         {"REAL_TOPIC": TIMER_TOPIC, "REAL_QID": "0"},
     ],
 )
