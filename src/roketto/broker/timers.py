@@ -92,8 +92,8 @@ class Timers:
         self._clock_ms = clock_ms
         self._precision_ms = config.timer_precision_ms
         self._due: DueSlot | None = None
-        self._fence: int | None = None
-        """Messages of the next slot are all before this offset of their queue."""
+        self._fence: tuple[int, int] | None = None
+        """Messages of slots before this time are all before this offset of their queue."""
         self._copies = Copies(store, 0)
         self._old_ms = 0
         """Slots up to this time may have been delivered before this start..."""
@@ -261,23 +261,26 @@ class Timers:
     def _begin_slot(self) -> DueSlot | None:
         """The first slot that has ended and has messages; None: there is none, or not yet."""
         timers = self._timers
-        now_ms = timers.floor(self._clock_ms())
-        if timers.read_ms >= now_ms or not self._is_complete():
+        end_ms = self._complete_ms()
+        if timers.read_ms >= end_ms:
             return None
-        slot_ms = timers.wheel.next_used(timers.read_ms, now_ms)
+        slot_ms = timers.wheel.next_used(timers.read_ms, end_ms)
         timers.read_ms = slot_ms
-        if slot_ms >= now_ms or timers.wheel.slot(slot_ms).last == NO_UNIT:
+        if slot_ms >= end_ms or timers.wheel.slot(slot_ms).last == NO_UNIT:
             return None  # or it was not looked for further yet
-        self._fence = None
         self._due = DueSlot(timers, self._store, slot_ms)
         return self._due
 
-    def _is_complete(self) -> bool:
-        """Whether all messages that came before the slot has ended are in the wheel."""
-        if self._fence is None:
+    def _complete_ms(self) -> int:
+        """Slots before this time have ended, and all their messages are in the wheel."""
+        timers = self._timers
+        if self._fence is None or self._fence[0] <= timers.read_ms:
             queue = self._store.queue(TIMER_TOPIC, TIMER_QUEUE_ID)
-            self._fence = queue.queue_offset_max if queue is not None else 0
-        return self._timers.queue_offset >= self._fence or not self._timers.has_room
+            end = queue.queue_offset_max if queue is not None else 0
+            self._fence = timers.floor(self._clock_ms()), end
+        end_ms, offset = self._fence
+        is_behind = timers.queue_offset < offset and timers.has_room
+        return timers.read_ms if is_behind else end_ms
 
     def _finish_slot(self, due: DueSlot) -> None:
         self._timers.finish_slot(due.slot_ms)

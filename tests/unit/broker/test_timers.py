@@ -165,14 +165,31 @@ def test_one_turn_takes_and_delivers_a_bounded_number(rig: SendRig) -> None:
 
 
 def test_no_slot_begins_before_all_its_messages_are_in_the_wheel(rig: SendRig) -> None:
-    """However many of others came before them."""
+    """However many of others came before them, and however long it was quiet before."""
+    for second in (1, 2, 3):
+        for _ in range(3 * ENQUEUE_TURN_MAX):
+            send(rig, 60_000)
+        send(rig, 1_000)
+        rig.pass_ms(1_000)
+        work(rig)
+        times = [record.store_time_ms for record in rig.records()]
+        assert times == [START_MS + passed * 2_000 - 1_000 for passed in range(1, second + 1)]
+        rig.pass_ms(1_000)
+        work(rig)
+
+
+def test_a_slot_that_ends_while_others_wait_for_the_wheel_misses_nothing(rig: SendRig) -> None:
+    """What came for it behind many others is waited for, too."""
+    for _ in range(3 * ENQUEUE_TURN_MAX):
+        send(rig, 60_000)
+    rig.pass_ms(1_000)
+    rig.timers.step()
     for _ in range(3 * ENQUEUE_TURN_MAX):
         send(rig, 60_000)
     send(rig, 1_000)
     rig.pass_ms(1_000)
     work(rig)
-    assert bodies(rig) == [b"x"]
-    assert rig.record().store_time_ms == START_MS + 1_000
+    assert rig.record().store_time_ms == START_MS + 2_000
 
 
 def test_a_message_that_comes_into_the_wheel_late_comes_with_the_next_slot(rig: SendRig) -> None:
