@@ -80,7 +80,6 @@ consumerStatus -g admReaders -i {client} | keys | drop %RETRY% | sort
 consumerStatus -g admReaders
 brokerConsumeStats -b {broker} | grep Adm | sort
 brokerConsumeStats -b {broker} -l 1 | grep Adm
-statsAll -t AdmOrders
 cloneGroupOffset -s admReaders -d admMade -t AdmOrders -o true
 resetOffsetByTime -g admReaders -t AdmOrders -s now
 resetOffsetByTime -g admOffline -t AdmOrders -s now
@@ -146,6 +145,7 @@ getAclConfig -b {broker} | ours
 getBrokerLiteInfo -b {broker} | ours
 getNamesrvConfig | keys | sort
 updateNamesrvConfig -k enableTopicList -v true
+statsAll -t AdmOrders | drop admMade | until
 updateKvConfig -s adm -k key -v value
 deleteKvConfig -s adm -k key
 wipeWritePerm -b broker-a

@@ -68,7 +68,7 @@ class Terminal:
 
     def _type(self, line: str) -> list[str]:
         typed, filters = split(line)
-        deadline_s = time.monotonic() + WAIT_S / 2
+        deadline_s = time.monotonic() + WAIT_S
         if _RECORDS and "until" in filters:
             time.sleep(_SURELY_S)
         while True:
