@@ -45,6 +45,9 @@ TOPIC: Final = "Counted"
 GROUP: Final = "counters"
 RETRY: Final = f"%RETRY%{GROUP}"
 
+SPELLING_OF_49: Final = "getTransferedTps"
+"""Tools of 4.9 fail without it."""
+
 SENT: Final = 10
 IN_BATCH: Final = 5
 DELAYED: Final = 1
@@ -263,11 +266,19 @@ def figures(cluster: Cluster, name: str, key: str) -> BrokerStatsData:
 
 
 def test_broker_status_has_the_keys_of_java_in_its_format(status: Status) -> None:
-    """No more and no less: monitoring reads them by their names."""
-    assert status.after.keys() == FORMATS.keys()
-    wrong = {
+    """No more and no less: monitoring reads them by their names.
+
+    Ours has one in two spellings, and figures of its own where a topic takes each message once.
+    """
+    after = {
         key: value
         for key, value in status.after.items()
+        if key != SPELLING_OF_49 and not key.startswith("dedup")
+    }
+    assert after.keys() == FORMATS.keys()
+    wrong = {
+        key: value
+        for key, value in after.items()
         if not re.fullmatch(FORMATS[key], value.rstrip("\r"))
     }
     assert wrong == {}

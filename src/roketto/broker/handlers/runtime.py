@@ -71,6 +71,7 @@ def _rates(stats: Statistics) -> dict[str, str]:
         "getMissTps": _join(missed, ""),
         "getTotalTps": _join(total, "0.0"),
         "getTransferredTps": _join(rates["got"], ""),
+        "getTransferedTps": _join(rates["got"], ""),  # as 4.9 spells it, and its tools expect it
     }
 
 
