@@ -55,6 +55,8 @@ class QueueCheck:
         self._trusted_until = trusted_until
         self._known_topics = store.known_topics()
         self._progress: dict[tuple[str, int], _Progress] = {}
+        self._made_anew: dict[str, int] = {}
+        """Topics that were deleted and made again, and where in the log that was seen last."""
         self.units = 0
         """How many units were right."""
 
@@ -79,9 +81,7 @@ class QueueCheck:
         unit = NO_UNIT if files is None else files.unit(queue_offset)
         wrong = _compare(unit, log_offset, size, tags_code)
         is_next = queue_offset == progress.next and progress.first is not None
-        if not is_next and not self._jump(
-            progress, topic, queue_id, queue_offset, log_offset, wrong is None
-        ):
+        if not is_next and not self._jump(progress, topic, queue_id, queue_offset, log_offset):
             return
         progress.next = queue_offset + 1
         runs = progress.runs
@@ -99,18 +99,18 @@ class QueueCheck:
         runs.append(_Run(what, queue_offset, log_offset, text))
 
     def _jump(
-        self, progress: _Progress, topic: str, queue_id: int, queue_offset: int, log_offset: int,
-        is_right: bool,
-    ) -> bool:  # fmt: skip
+        self, progress: _Progress, topic: str, queue_id: int, queue_offset: int, log_offset: int
+    ) -> bool:
         """Note that an offset is not the next one; False if the message counts for nothing.
 
-        A queue that counts from 0 again belongs to a topic that was deleted and made anew.
+        A queue that counts from 0 again belongs to a topic that was deleted and made anew, perhaps
+        more than once. If it was not, its units lead to the messages of before, and are found out.
         """
         if progress.first is None:
             progress.first = queue_offset
         elif queue_offset > progress.next:
             self._lacking(progress, topic, queue_id, queue_offset, log_offset)
-        elif queue_offset == 0 and is_right:
+        elif queue_offset == 0:
             self._begun_anew(progress, topic, queue_id, log_offset)
             progress.first = 0
         else:
@@ -136,6 +136,7 @@ class QueueCheck:
     def _begun_anew(self, progress: _Progress, topic: str, queue_id: int, log_offset: int) -> None:
         count = sum(run.count for run in progress.runs)
         progress.runs.clear()
+        self._made_anew[topic] = log_offset
         path, at = self._store.log.place(log_offset)
         self._findings.note(
             _KIND, path, at,
@@ -150,8 +151,8 @@ class QueueCheck:
         for run in progress.runs[:count]:
             which = f"{_offsets(run.first, run.count)} of {topic} queue {queue_id}"
             path, at = self._place(progress.files, topic, queue_id, run.first)
-            if progress.files is None and self._is_deleted(topic):
-                text = f"{which} without a queue: topics.json does not know the topic any more"
+            if progress.files is None and self._is_deleted(topic, run.log_offset):
+                text = f"{which} without a queue: the topic was deleted after it"
                 self._findings.note(_KIND, path, at, text)
                 continue
             excuse = self._store.excuse(run.log_offset, self._trusted_until, is_tail=is_tail)
@@ -217,8 +218,14 @@ class QueueCheck:
 
     # --- places -------------------------------------------------------------------------------
 
-    def _is_deleted(self, topic: str) -> bool:
-        """Whether the topic is gone on purpose: no table of topics and no directory has it."""
+    def _is_deleted(self, topic: str, log_offset: int) -> bool:
+        """Whether a topic was deleted on purpose after a message.
+
+        Then no table of topics and no directory has it, or another of its queues begins anew behind
+        the message.
+        """
+        if log_offset < self._made_anew.get(topic, -1):
+            return True
         known = self._known_topics
         return known is not None and topic not in known and topic not in self._store.queues.topics
 

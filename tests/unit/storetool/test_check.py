@@ -440,6 +440,46 @@ def test_a_queue_that_began_anew_is_a_note(made: Made) -> None:
     assert "begins anew here" in findings.kept[0].text
 
 
+def test_a_queue_that_began_anew_again_and_again_is_noted_each_time(made: Made) -> None:
+    """What came between two deletions is in no queue, either."""
+    store = Store(made.root, SETTINGS, clock_ms=Clock())
+    store.open(1)
+    for begun in range(3):
+        store.delete_topic("Other")
+        for number in range(2 + begun):
+            store.append(stores.message(2_000 + number, "Other"))
+    store.close()
+    _, findings = check(made.root)
+    assert findings.is_clean, findings.kept
+    assert sum("begins anew here" in finding.text for finding in findings.kept) == 3
+
+
+def test_a_queue_that_was_deleted_for_good_with_its_topic_is_noted(made: Made) -> None:
+    """The topic was made again, and another of its queues was written to."""
+    store = Store(made.root, SETTINGS, clock_ms=Clock())
+    store.open(1)
+    for number, queue_id in enumerate((0, 1)):
+        store.append(stores.message(2_000 + number, "Anew", queue_id))
+    store.delete_topic("Anew")
+    store.append(stores.message(2_002, "Anew", 0))
+    store.close()
+    _, findings = check(made.root)
+    assert findings.is_clean, findings.kept
+    texts = [finding.text for finding in findings.kept]
+    assert any("Anew queue 0 begins anew here" in text for text in texts), texts
+    assert any("Anew queue 1 without a queue: the topic was deleted" in text for text in texts)
+
+
+def test_an_offset_0_that_is_there_twice_is_found(made: Made) -> None:
+    """The topic was not deleted: its units lead to the messages of before."""
+    victim = made.of("T", 0)[7]
+    path, at = segment_path(made.root, victim.log_offset)
+    patch(path, at + 20, struct.pack(">q", 0))
+    patch_crc(path, at)
+    _, findings = check(made.root)
+    assert damages(findings)
+
+
 # --- the index ------------------------------------------------------------------------------------
 
 
