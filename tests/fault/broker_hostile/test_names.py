@@ -13,6 +13,7 @@ from fault.broker.wire import Queue, ask, connected, read_queue, send, send_requ
 from fault.broker_hostile.target import names_kept, queues_kept, target
 from fault.broker_hostile.watched import trust_names
 from roketto.broker.dispatch import ROUTES
+from roketto.protocol.bodies.assignment import SetMessageRequestModeRequestBody
 from roketto.protocol.bodies.base import Body, encode_body
 from roketto.protocol.bodies.groups import SubscriptionGroupConfig, SubscriptionGroupList
 from roketto.protocol.bodies.heartbeat import (
@@ -56,14 +57,18 @@ CREATORS: Final = {
     Code.UPDATE_AND_CREATE_TOPIC_LIST, Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
     Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, Code.GET_SUBSCRIPTIONGROUP_CONFIG,
     Code.LOCK_BATCH_MQ, Code.UPDATE_CONSUMER_OFFSET,
-    Code.INVOKE_BROKER_TO_RESET_OFFSET, Code.CLONE_GROUP_OFFSET,
+    Code.INVOKE_BROKER_TO_RESET_OFFSET, Code.CLONE_GROUP_OFFSET, Code.SET_MESSAGE_REQUEST_MODE,
 }  # fmt: skip
 """Requests by which something would come to be, or be read: an illegal name is refused."""
 
 NAMELESS: Final = {
     Code.GET_BROKER_CONFIG, Code.UPDATE_BROKER_CONFIG, Code.GET_BROKER_RUNTIME_INFO,
     Code.GET_ALL_TOPIC_CONFIG, Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
-    Code.GET_ALL_CONSUMER_OFFSET, Code.GET_ALL_DELAY_OFFSET,
+    Code.GET_ALL_CONSUMER_OFFSET, Code.GET_ALL_DELAY_OFFSET, Code.GET_ALL_MESSAGE_REQUEST_MODE,
+    Code.GET_TIMER_CHECK_POINT, Code.GET_TIMER_METRICS, Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
+    Code.CLEAN_EXPIRED_CONSUMEQUEUE, Code.CLEAN_UNUSED_TOPIC, Code.DELETE_EXPIRED_COMMITLOG,
+    Code.VIEW_BROKER_STATS_DATA, Code.GET_BROKER_CONSUME_STATS, Code.GET_ALL_PRODUCER_INFO,
+    Code.GET_BROKER_HA_STATUS, Code.RESET_MASTER_FLUSH_OFFSET,
 }  # fmt: skip
 
 _NAME_FIELD: Final = re.compile(r"(topic|group)(_?name)?$|^origin_topic$|^topic_list$")
@@ -92,6 +97,9 @@ BODIES: Final[dict[Code, Callable[[str], Body]]] = {
     ),
     Code.UNLOCK_BATCH_MQ: lambda name: UnlockBatchRequestBody(
         consumer_group=name, client_id="attacker", mq_set=[MessageQueue(name, 0, name)]
+    ),
+    Code.SET_MESSAGE_REQUEST_MODE: lambda name: SetMessageRequestModeRequestBody(
+        topic=name, consumer_group=name
     ),
     Code.UPDATE_AND_CREATE_TOPIC_LIST: lambda name: CreateTopicListRequestBody(
         topic_config_list=[TopicConfig(topic_name=name)]
