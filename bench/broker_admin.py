@@ -81,7 +81,9 @@ class Asker:
             topic=topic, defaultTopic="TBW102", readQueueNums="8", writeQueueNums="8", perm="6",
             topicFilterType="SINGLE_TAG", topicSysFlag="0", order="false",
         )  # fmt: skip
+        deadline_s = time.monotonic() + _TIMEOUT_S
         while self._names.ask(Code.GET_ROUTEINFO_BY_TOPIC, {"topic": topic}).code:
+            assert time.monotonic() < deadline_s, f"{topic} has no route after {_TIMEOUT_S:.0f} s"
             time.sleep(_POLL_S)
 
     def requests(self) -> dict[str, Callable[[], None]]:

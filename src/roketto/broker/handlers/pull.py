@@ -364,6 +364,7 @@ def _reset_of(context: Context, asked: Asked) -> GetResult | None:
     offset = context.offsets.take_reset(topic, asked.group, queue_id)
     if offset is None:
         return None
+    asked.began_s = monotonic_s()  # nothing is read for it
     queue = context.store.queue(topic, queue_id)
     least, most = (0, 0) if queue is None else (queue.queue_offset_min, queue.queue_offset_max)
     return GetResult(_RESET, offset, least, most, [])

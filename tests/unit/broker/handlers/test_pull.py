@@ -547,6 +547,13 @@ def test_a_reset_is_the_answer_to_the_next_pull_of_its_queue(rig: PullRig) -> No
     assert offsets_of(pull(rig, request(2))) == [2, 3, 4]
 
 
+def test_a_reset_takes_no_time_in_the_statistics(rig: PullRig) -> None:
+    """It reads nothing: it must not be taken for a read that began with the machine."""
+    rig.context.offsets.reset("T", "G", 0, 0)
+    assert pull(rig, request(0)).code == ResponseCode.PULL_OFFSET_MOVED
+    assert rig.context.stats.get_max_ms < 60_000
+
+
 def test_a_reset_is_told_in_a_queue_that_nobody_has_written_to(rig: PullRig) -> None:
     """And in no other; whoever pulls for another group is not moved."""
     rig.context.offsets.reset("T", "G", 3, 0)
