@@ -68,11 +68,13 @@ HOT_MODULES: Final = (
     "roketto.store.put_status",
     "roketto.store.queues",
     "roketto.store.reading",
+    "roketto.store.recent_units",
     "roketto.store.record_check",
     "roketto.store.recovery",
     "roketto.store.segment",
     "roketto.store.segments",
     "roketto.store.store",
+    "roketto.store.unit",
     "roketto.store.waiting",
     "roketto.store.waiting_keys",
 )

@@ -13,9 +13,9 @@ from typing import Final
 
 from roketto.protocol.errors import RecordError
 from roketto.protocol.sysflags import TRANSACTION_TYPE
-from roketto.store.consumequeue import Unit
 from roketto.store.errors import StoreError
 from roketto.store.store import Store
+from roketto.store.unit import Unit
 
 __all__ = ["LOOKS_PER_TURN", "Copies"]
 

@@ -43,10 +43,10 @@ from roketto.protocol.record_layout import (
     peek_sys_flag,
 )
 from roketto.protocol.sysflags import TRANSACTION_COMMIT, TRANSACTION_TYPE
-from roketto.store.consumequeue import UNIT_BYTES, scan
 from roketto.store.errors import StoreError
 from roketto.store.segments import OutsideLogError
 from roketto.store.store import Store
+from roketto.store.unit import UNIT_BYTES, scan
 
 __all__ = ["Dedup", "find_first", "note_committed", "queue_of", "wait_until_ready"]
 

@@ -34,11 +34,12 @@ from roketto.protocol.sysflags import (
     TRANSACTION_ROLLBACK,
     TRANSACTION_TYPE,
 )
-from roketto.store.consumequeue import ConsumeQueue, Unit
+from roketto.store.consumequeue import ConsumeQueue
 from roketto.store.delay_table import LEVELS_MAX, DelayOffsetTable
 from roketto.store.errors import StoreError
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.store import PutResult, Store
+from roketto.store.unit import Unit
 
 __all__ = ["Delays"]
 

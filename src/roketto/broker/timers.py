@@ -37,7 +37,7 @@ from roketto.protocol.headers.base import I32_MAX
 from roketto.protocol.javahash import java_hash
 from roketto.protocol.names import TIMER_TOPIC
 from roketto.protocol.record import Record
-from roketto.store.consumequeue import ConsumeQueue, Unit
+from roketto.store.consumequeue import ConsumeQueue
 from roketto.store.errors import StoreError
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.store import PutResult, Store
@@ -45,6 +45,7 @@ from roketto.store.timer_checkpoint import TimerCheckpoint
 from roketto.store.timer_log import DELETE, NO_UNIT, PLAIN, ROLL, TimerUnit
 from roketto.store.timer_metrics import TimerMetricsTable
 from roketto.store.timer_store import TimerStore
+from roketto.store.unit import Unit
 
 __all__ = ["Timers"]
 

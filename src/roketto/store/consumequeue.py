@@ -1,10 +1,4 @@
-"""One queue's units: where in the log each of its messages lies, 20 bytes each, in Java's files.
-
-A unit, big-endian; unit n of a queue is at byte 20 n, in the file named after its first byte::
-
-    0   8   log offset of the record
-    8   4   size of the record
-    12  8   tags code (hash of the tag), or the time to deliver at for delayed messages
+"""One queue's units: where in the log each of its messages lies, in Java's files.
 
 Units are derived from the log. A queue therefore keeps the newest ones in memory and writes them
 when it is flushed: an idle queue needs no map, no descriptor and no buffer, and what a crash takes
@@ -20,23 +14,23 @@ from contextlib import suppress
 from enum import Enum
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from roketto.store.errors import CorruptStoreError, DiskFullError, FileSizeError
 from roketto.store.files import Files
 from roketto.store.ledger import Ledger
+from roketto.store.recent_units import Kept
+from roketto.store.unit import UNIT, UNIT_BYTES, Unit
 
-UNIT_BYTES: Final = 20
 FILE_BYTES: Final = 300_000 * UNIT_BYTES
 """Java's mappedFileSizeConsumeQueue."""
 TAIL_BYTES_MAX: Final = 65_536
 """Units kept in memory by one queue before it writes them without being asked to."""
 
-_UNIT: Final = struct.Struct(">qiq")
 _RUN_MAX: Final = 64
 _RUNS: Final = tuple([struct.Struct(">" + "qiq" * count) for count in range(_RUN_MAX + 1)])
 """So many units: a call for each of them would take four times as long."""
-_BLANK: Final = _UNIT.pack(0, 0x7FFF_FFFF, 0)
+_BLANK: Final = UNIT.pack(0, 0x7FFF_FFFF, 0)
 """Fills the first file before the first unit of a queue that does not start at 0."""
 _CHUNK_BYTES: Final = 3_200 * UNIT_BYTES
 """What is read at once where many units are looked at."""
@@ -49,14 +43,6 @@ _FILES_SCANNED: Final = 3
 """The newest files, whose units are looked at one by one when a queue is opened; as Java does."""
 _NAME_DIGITS: Final = 20
 _ANYWHERE: Final = 1 << 63
-
-
-class Unit(NamedTuple):
-    """One entry of a queue."""
-
-    log_offset: int
-    size: int
-    tags_code: int
 
 
 class Boundary(Enum):
@@ -98,7 +84,7 @@ class ConsumeQueue:
 
     __slots__ = (
         "_created", "_file_bytes", "_files", "_first", "_has_rest", "_has_strays", "_ledger",
-        "_name", "_parent", "_tail", "_written", "log_offset_max", "queue_offset_max",
+        "_name", "_parent", "_tail", "_written", "kept", "log_offset_max", "queue_offset_max",
         "queue_offset_min", "rebuild_from",
     )  # fmt: skip
 
@@ -120,6 +106,8 @@ class ConsumeQueue:
         # After a crash: bytes behind the end that must be erased, files beside those of the queue.
         self._has_rest = False
         self._has_strays = False
+        self.kept: Kept | None = None
+        """What was written last, where it is better not to open the file for it."""
         self._forget(0)
 
     @property
@@ -158,7 +146,7 @@ class ConsumeQueue:
         tail = self._tail
         if not 0 < len(tail) < TAIL_BYTES_MAX:
             tail = self._fresh_tail()
-        tail += _UNIT.pack(log_offset, size, tags_code)
+        tail += UNIT.pack(log_offset, size, tags_code)
         self.queue_offset_max = queue_offset + 1
         self.log_offset_max = log_end
         return True
@@ -207,20 +195,26 @@ class ConsumeQueue:
         begin = min(self._written, self._created)
         unsynced = self._ledger.unsynced
         unsynced[self] = min(begin, unsynced.get(self, begin))  # a cut may have led back before it
+        written = self._written
         done = 0
+        was_closed = False
         while done < len(tail):
-            position = self._written + done
+            position = written + done
             inside = position % self._file_bytes
             path = self._path(position - inside)
             if position >= self._created:
                 self._create_file(path, inside)
                 start = position - inside
                 self._created = start + self._file_bytes if start else self._file_bytes
-            piece = tail[done : done + self._file_bytes - inside]
-            self._files.write_at(path, inside, piece)
+                was_closed = True
+            room = self._file_bytes - inside
+            piece = tail if len(tail) <= room and not done else tail[done : done + room]
+            was_closed |= self._files.write_at(path, inside, piece)
             done += len(piece)
-        self._written += done
+        self._written = written + done
         self._tail = _NO_UNITS
+        if was_closed:
+            self._ledger.recent.keep(self, written, tail)
 
     def _flush_if_possible(self) -> None:
         """Write a long tail; if the disk does not take it, whoever flushes all queues says so."""
@@ -238,6 +232,11 @@ class ConsumeQueue:
             self._files.create_sparse(path, self._file_bytes)
         if blank_bytes:
             self._files.write_at(path, 0, _BLANK * (blank_bytes // UNIT_BYTES))
+
+    @property
+    def unwritten(self) -> int:
+        """How many units are in memory only."""
+        return len(self._tail) // UNIT_BYTES
 
     def changed_files(self, position: int) -> tuple[list[str], bool]:
         """The files that have bytes of the queue from ``position`` on; whether one was made since.
@@ -276,7 +275,19 @@ class ConsumeQueue:
         if position >= self._written:
             at = position - self._written
             return bytes(self._tail[at : at + size])
+        if self.kept is not None and (raw := self._read_kept(position, size)):
+            return raw
         return self._ledger.recall(self, position, size) or self._read_ahead(position, size)
+
+    def _read_kept(self, position: int, size: int) -> bytes:
+        """The same from memory; none unless all of it is there."""
+        kept = self.kept
+        assert kept is not None
+        written = self._written
+        if position + size <= written:
+            return kept.read(position, size)
+        raw = kept.read(position, written - position)
+        return raw + self._tail[: position + size - written] if raw else b""
 
     def _read_ahead(self, position: int, size: int) -> bytes:
         """Read, and keep what follows in the same file: most readers go on where they were."""
@@ -293,7 +304,7 @@ class ConsumeQueue:
     def unit(self, queue_offset: int) -> Unit | None:
         """The unit at an offset, None outside the queue."""
         raw = self.read(queue_offset, 1)
-        return Unit._make(_UNIT.unpack(raw)) if raw else None
+        return Unit._make(UNIT.unpack(raw)) if raw else None
 
     def _read(self, position: int, stop: int) -> bytes:
         written = self._written
@@ -314,7 +325,7 @@ class ConsumeQueue:
 
     def _unit_at(self, queue_offset: int) -> Unit:
         position = queue_offset * UNIT_BYTES
-        return Unit._make(_UNIT.unpack(self._read(position, position + UNIT_BYTES)))
+        return Unit._make(UNIT.unpack(self._read(position, position + UNIT_BYTES)))
 
     def _log_offset_at(self, queue_offset: int) -> int:
         return self._unit_at(queue_offset).log_offset
@@ -413,7 +424,7 @@ class ConsumeQueue:
         chunk = self._files.read_at(path, 0, min(_FIRST_CHUNK_BYTES, self._file_bytes))
         log_bound = _ANYWHERE if log_synced is None else log_synced
         end = log_end = 0
-        for log_offset, size, _ in _UNIT.iter_unpack(chunk):
+        for log_offset, size, _ in UNIT.iter_unpack(chunk):
             if size <= 0 or not log_end <= log_offset < log_bound:
                 break
             end += UNIT_BYTES
@@ -502,7 +513,7 @@ class ConsumeQueue:
         while position < self._created:
             chunk = self._read(position, min(position + _CHUNK_BYTES, self._created))
             chunk_end = position + len(chunk)
-            for log_offset, size, _ in _UNIT.iter_unpack(chunk):
+            for log_offset, size, _ in UNIT.iter_unpack(chunk):
                 if size <= 0 or not log_end <= log_offset < log_bound:
                     rest_bytes = chunk_end - position
                     return position, chunk[-rest_bytes:] == bytes(rest_bytes)
@@ -525,7 +536,7 @@ class ConsumeQueue:
         last = self._read(max(position - UNIT_BYTES, first), position)
         if not last or last == _BLANK:
             return -1
-        log_offset, size, _ = Unit._make(_UNIT.unpack(last))
+        log_offset, size, _ = Unit._make(UNIT.unpack(last))
         return log_offset + size
 
     def _log_offset_at_start(self) -> int:
@@ -578,15 +589,3 @@ class ConsumeQueue:
 
     def _path(self, start: int) -> str:
         return f"{self._parent}/{self._name}/{start:020d}"
-
-
-def scan(raw: bytes, codes: frozenset[int] | None) -> list[tuple[int, int, int, int]]:
-    """The units in ``raw`` with one of these tags codes (None: all), with their place in it.
-
-    >>> scan(_UNIT.pack(0, 100, 7) + _UNIT.pack(100, 90, 8), frozenset([8]))
-    [(100, 90, 8, 1)]
-    """
-    units = enumerate(_UNIT.iter_unpack(raw))
-    if codes is None:
-        return [(log_offset, size, code, n) for n, (log_offset, size, code) in units]
-    return [(log_offset, size, code, n) for n, (log_offset, size, code) in units if code in codes]

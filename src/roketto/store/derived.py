@@ -31,6 +31,14 @@ LOG_BYTES_PER_QUEUE: Final = 8_192
 """Where many queues are to be written, which are as many files, there is a round less often: a
 millisecond later for so many of them, and after so much more of the log for each."""
 
+QUEUES_MANY: Final = 1_000
+UNITS_PER_QUEUE: Final = 64
+UNITS: Final = 2_000_000
+LOG_BYTES_MAX: Final = 2 << 30
+"""So many queues wait until each has so many units to write, since a few take as long as many; but
+not for more than so many units of all of them, which take recovery ten seconds, and not for more
+than so much of the log."""
+
 QUEUES_PER_TURN: Final = 128
 """Queues written at one turn. Each takes some ten microseconds, a new one some sixty."""
 
@@ -101,7 +109,12 @@ class DerivedSync:
         dirty = self._queues.dirty_count
         if not 0 <= now_ms - self._begun_ms < INTERVAL_MS + dirty // QUEUES_PER_MS:
             return True
-        return written - self.synced_end >= LOG_BYTES + dirty * LOG_BYTES_PER_QUEUE
+        log_bytes = written - self.synced_end
+        if log_bytes < LOG_BYTES + dirty * LOG_BYTES_PER_QUEUE:
+            return False
+        if dirty < QUEUES_MANY or log_bytes >= LOG_BYTES_MAX:
+            return True
+        return self._queues.dirty_units() >= min(UNITS_PER_QUEUE, UNITS // dirty)
 
     def begin(self, marks: Marks, now_ms: int) -> None:
         """Begin a round that ends with everything on the disk that ``marks`` say there is."""

@@ -264,8 +264,12 @@ class Files:
         """Read up to ``size`` bytes; fewer at the end of the file."""
         return self._disk.read(self._descriptor(path), size, offset)
 
-    def write_at(self, path: Path | str, offset: int, data: bytes | bytearray | memoryview) -> None:
-        """Write all of ``data``; after a DiskFullError a part of it may have been written."""
+    def write_at(self, path: Path | str, offset: int, data: bytes | bytearray | memoryview) -> bool:
+        """Write all of ``data``; after a DiskFullError a part of it may have been written.
+
+        Whether the file had to be opened: so it is where more files are in use than are kept open.
+        """
+        was_open = os.fspath(path) in self._descriptors
         descriptor = self._descriptor(path)
         try:
             self._write_all(descriptor, offset, data)
@@ -273,6 +277,7 @@ class Files:
             if error.errno in _NO_ROOM:
                 raise self._no_room(path, len(data)) from error
             raise
+        return not was_open
 
     def sync(self, path: Path | str) -> None:
         """Return when everything written to ``path`` with ``write_at`` is on the disk.

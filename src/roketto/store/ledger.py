@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Final
 
+from roketto.store.recent_units import BYTES_MAX, RecentUnits
+
 if TYPE_CHECKING:
     from roketto.store.consumequeue import ConsumeQueue
 
@@ -25,12 +27,14 @@ class Ledger:
     """What a table of queues has to do: each queue enters itself.
 
     ``dirty`` are the queues with units in memory. ``unsynced`` are those whose files have changed
-    since they were last synced, and from which byte of the queue on.
+    since they were last synced, and from which byte of the queue on. ``recent`` are the newest
+    units of queues that are many.
     """
 
-    __slots__ = ("_ahead", "_ahead_bytes", "_reads", "dirty", "unsynced")
+    __slots__ = ("_ahead", "_ahead_bytes", "_reads", "dirty", "recent", "unsynced")
 
-    def __init__(self) -> None:
+    def __init__(self, recent_bytes_max: int = BYTES_MAX) -> None:
+        self.recent = RecentUnits(recent_bytes_max)
         self.dirty: dict[ConsumeQueue, None] = {}
         self.unsynced: dict[ConsumeQueue, int] = {}
         # Of each queue its position, the bytes from there on, and which read they came with.
@@ -52,7 +56,7 @@ class Ledger:
         if at < 0 or end > len(raw):
             return b""
         if end == len(raw):
-            self.forget(queue)
+            self._drop(queue)
         return raw[at:end]
 
     def share(self) -> int:
@@ -62,20 +66,25 @@ class Ledger:
         if ahead:
             oldest = next(iter(ahead))
             if self._reads - ahead[oldest][2] > _TURNS_MAX * len(ahead) + _TURNS_MAX:
-                self.forget(oldest)
+                self._drop(oldest)
         return min(AHEAD_BYTES_MAX, _SHARED_BYTES // (len(ahead) + 1))
 
     def keep(self, queue: "ConsumeQueue", position: int, raw: bytes) -> None:
         """Remember what was read of a queue at a position; its next reader will ask for it."""
-        self.forget(queue)
+        self._drop(queue)
         ahead = self._ahead
         ahead[queue] = (position, raw, self._reads)
         self._ahead_bytes += len(raw)
         while self._ahead_bytes > AHEAD_TOTAL_MAX:
-            self.forget(next(iter(ahead)))
+            self._drop(next(iter(ahead)))
 
     def forget(self, queue: "ConsumeQueue") -> None:
-        """Keep nothing of a queue: it was used, or may be written over."""
+        """Keep nothing of a queue in memory: it may be written over, or is gone."""
+        self._drop(queue)
+        self.recent.forget(queue)
+
+    def _drop(self, queue: "ConsumeQueue") -> None:
+        """Keep nothing of what was read in advance: it was used, or others need the room."""
         kept = self._ahead.pop(queue, None)
         if kept is not None:
             self._ahead_bytes -= len(kept[1])

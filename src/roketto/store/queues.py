@@ -15,10 +15,14 @@ from roketto.protocol.names import path_component
 from roketto.store.consumequeue import FILE_BYTES, ConsumeQueue
 from roketto.store.files import Files
 from roketto.store.ledger import Ledger
+from roketto.store.recent_units import BYTES_MAX
 
 SYNCED_EACH_MAX: Final = 64
 """Queues that are synced file by file; more of them together with all else on their disk. Each
 takes a sync of its own, up to three more if it is new, and a disk does some hundreds a second."""
+
+_QUEUES_SAMPLED: Final = 256
+"""Queues that stand for all others where nobody wants to look at thousands."""
 
 
 class Queues:
@@ -35,7 +39,14 @@ class Queues:
         "directory",
     )
 
-    def __init__(self, files: Files, directory: Path, file_bytes: int = FILE_BYTES) -> None:
+    def __init__(
+        self,
+        files: Files,
+        directory: Path,
+        file_bytes: int = FILE_BYTES,
+        recent_bytes_max: int = BYTES_MAX,
+    ) -> None:
+        """``recent_bytes_max`` is what is kept in memory of queues that are too many to be open."""
         self._files = files
         self.directory = directory
         self._file_bytes = file_bytes
@@ -44,7 +55,7 @@ class Queues:
         self._is_after_crash = False
         # None: there is a directory that nobody has looked into.
         self._table: dict[str, dict[int, ConsumeQueue | None]] = {}
-        self._ledger = Ledger()
+        self._ledger = Ledger(recent_bytes_max)
 
     def load(
         self, log_min_offset: int, *, is_after_crash: bool = False, log_synced: int | None = None
@@ -140,6 +151,11 @@ class Queues:
     def dirty_count(self) -> int:
         """How many queues have units in memory that are not in their files."""
         return len(self._ledger.dirty)
+
+    def dirty_units(self) -> int:
+        """How many units such a queue has in memory, by those that have waited longest."""
+        oldest = tuple(islice(self._ledger.dirty, _QUEUES_SAMPLED))
+        return sum(queue.unwritten for queue in oldest) // max(len(oldest), 1)
 
     def flush(self, queues_max: int | None = None) -> int:
         """Write what queues have in memory to their files; how many queues had something.

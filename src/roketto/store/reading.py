@@ -13,7 +13,8 @@ from enum import Enum
 from typing import Final
 
 from roketto.store.commitlog import CommitLog
-from roketto.store.consumequeue import UNIT_BYTES, ConsumeQueue, scan
+from roketto.store.consumequeue import ConsumeQueue
+from roketto.store.unit import UNIT_BYTES, scan
 
 Predicate = Callable[[memoryview], bool]
 """Whether the record in a view is wanted; for filters that look at properties."""

@@ -1,6 +1,7 @@
 """What a store is made with; names of Java's options stand beside ours."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from roketto.protocol.limits import MESSAGE_BYTES_MAX
 from roketto.store.consumequeue import FILE_BYTES
@@ -10,6 +11,10 @@ from roketto.store.reading import TransferLimits
 from roketto.store.retention import RetentionSettings
 
 __all__ = ["StoreSettings"]
+
+_RECENT_UNITS_SHARE: Final = 64
+"""What part of the memory they may take: 20 bytes for each message, where a few thousand bytes in
+each of ten thousand files would take as much of the system's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +43,8 @@ class StoreSettings:
     """How much memory the machine has, for guessing whether a read needs the disk."""
     limits: TransferLimits = field(default_factory=TransferLimits)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
+
+    @property
+    def recent_units_bytes(self) -> int:
+        """What the newest units of queues may take that are too many for all to have open files."""
+        return self.memory_bytes // _RECENT_UNITS_SHARE

@@ -89,7 +89,10 @@ class Store:
             message_bytes_max=settings.message_bytes_max,
             append_crc=settings.append_crc,
         )
-        self._queues = Queues(self._files, root / "consumequeue", settings.queue_file_bytes)
+        self._queues = Queues(
+            self._files, root / "consumequeue", settings.queue_file_bytes,
+            settings.recent_units_bytes,
+        )  # fmt: skip
         self._index = self._make_index(zone) if settings.index_enable else None
         self._dispatcher = Dispatcher(self._queues, self._index, on_arrival, delay_of_level, waited)
         self.gate = DiskGate()

@@ -8,7 +8,7 @@ the same way: some 300 bytes a queue, however many messages it has.
 from pathlib import Path
 from typing import Final
 
-from roketto.store.consumequeue import Unit
+from roketto.store.unit import Unit
 from roketto.storetool.directory import State, StoreDirectory
 from roketto.storetool.facts import EXT_ADDRESS_MAX
 from roketto.storetool.findings import Finding, Findings

@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 
 from roketto.protocol.errors import IllegalNameError
 from roketto.protocol.names import path_component
-from roketto.store.consumequeue import FILE_BYTES, UNIT_BYTES, Unit
+from roketto.store.consumequeue import FILE_BYTES
 from roketto.store.files import Files, MappedFile
 from roketto.store.segment import NAME_DIGITS
+from roketto.store.unit import UNIT_BYTES, Unit
 
 MAPS_MAX: Final = 256
 """Queue files mapped at a time; they are 6 MB each, of which a scan touches a page or two."""

@@ -11,11 +11,14 @@ from typing import TypeVar
 
 import pytest
 
+from roketto.store import derived as derived_module
 from roketto.store.checkpoint import Checkpoint, Marks, load_checkpoint
 from roketto.store.derived import (
     INTERVAL_MS,
     LOG_BYTES,
+    LOG_BYTES_MAX,
     LOG_BYTES_PER_QUEUE,
+    QUEUES_MANY,
     QUEUES_PER_MS,
     QUEUES_PER_TURN,
     DerivedSync,
@@ -233,6 +236,28 @@ def test_rounds_are_rarer_where_many_queues_are_written() -> None:
     last_ms = 1_700_000_000_000 + INTERVAL_MS + 10 // QUEUES_PER_MS
     assert not rig.derived.is_due(last_ms - 1, 300)
     assert rig.derived.is_due(last_ms, 300)
+
+
+def test_thousands_of_queues_wait_until_each_has_something_to_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As far as all of them together have not too much, and the log is not too long."""
+    monkeypatch.setattr(derived_module, "UNITS_PER_QUEUE", 3)
+    rig = Rig(queues=QUEUES_MANY)
+    start = rig.count * SIZE
+    rig.derived.begin(rig.marks(), 1_700_000_000_000)
+    while rig.derived.step():
+        pass
+    due = start + LOG_BYTES + QUEUES_MANY * LOG_BYTES_PER_QUEUE
+    for expected in (False, False, True):
+        rig.put(QUEUES_MANY)
+        assert rig.derived.is_due(1_700_000_000_000, due) == expected
+        assert rig.derived.is_due(1_700_000_000_000, start + LOG_BYTES_MAX)
+        assert not rig.derived.is_due(1_700_000_000_000, due - 1)
+    monkeypatch.setattr(derived_module, "UNITS_PER_QUEUE", 4)
+    assert not rig.derived.is_due(1_700_000_000_000, due)
+    monkeypatch.setattr(derived_module, "UNITS", 3 * QUEUES_MANY)
+    assert rig.derived.is_due(1_700_000_000_000, due)
 
 
 def test_one_round_at_a_time() -> None:

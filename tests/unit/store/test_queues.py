@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from roketto.protocol.errors import IllegalNameError
-from roketto.store.consumequeue import UNIT_BYTES, ConsumeQueue
+from roketto.store import queues as queues_module
+from roketto.store.consumequeue import ConsumeQueue
 from roketto.store.files import Files
 from roketto.store.queues import SYNCED_EACH_MAX, Queues
+from roketto.store.unit import UNIT_BYTES
 from sim.files import CrashFiles
 
 SMALL = 10 * UNIT_BYTES
@@ -300,3 +302,14 @@ def test_queues_with_messages_are_counted(tmp_path: Path) -> None:
     queues = stored(tmp_path)
     queues.get_or_create("empty", 0)
     assert queues.count() == (3, 30)
+
+
+def test_what_dirty_queues_have_in_memory_is_told_by_those_that_wait_longest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues_module, "_QUEUES_SAMPLED", 2)
+    queues = new_queues(tmp_path)
+    assert queues.dirty_units() == 0
+    for queue_id, count in enumerate((2, 6, 100)):
+        fill(queues, "T", queue_id, count)
+    assert queues.dirty_units() == 4
