@@ -233,7 +233,8 @@ class _Steps:
     def _raws(self, one: _Placed) -> Iterable[bytes]:
         if not self._is_batch:
             return [one.properties]
-        return one.properties if isinstance(one.properties, list) else one.properties.split()
+        each: list[bytes] = one.properties.each
+        return each
 
     def index(self) -> float:
         self._folder()

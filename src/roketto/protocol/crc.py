@@ -27,8 +27,12 @@ _NAME_LAST: Final = _PREFIX[-2]
 _MASK: Final = 0x7FFF_FFFF
 _DIGITS: Final = [(b"%03d" % number)[::-1] for number in range(1_000)]
 """The numbers below a thousand, the least significant digit first."""
+_STARTS: Final = [_PREFIX + digits for digits in _DIGITS]
+"""How the property begins, with the first three digits."""
 _ENDS: Final = [b"%d\x02" % number for number in range(5)]
 """The last digit of the value, and what ends the property."""
+_PARTS: Final = 5
+"""A record, and the four parts of its property."""
 
 
 def masked_crc32(data: bytes | bytearray | memoryview) -> int:
@@ -50,13 +54,28 @@ def encode_crc_property(crc: int) -> bytes:
     """The 20 bytes of the property for the checksum ``crc``."""
     return b"".join(
         (
-            _PREFIX,
-            _DIGITS[crc % 1_000],
+            _STARTS[crc % 1_000],
             _DIGITS[crc // 1_000 % 1_000],
             _DIGITS[crc // 1_000_000 % 1_000],
             _ENDS[crc // 1_000_000_000],
         )
     )
+
+
+def join_with_crcs(records: list[bytes]) -> bytes:
+    """Records that lack nothing but the property, one behind the other, each with it."""
+    parts = [b""] * (len(records) * _PARTS)
+    parts[::_PARTS] = records
+    crc32 = zlib.crc32
+    at = 1
+    for record in records:
+        crc = crc32(record) & _MASK
+        parts[at] = _STARTS[crc % 1_000]
+        parts[at + 1] = _DIGITS[crc // 1_000 % 1_000]
+        parts[at + 2] = _DIGITS[crc // 1_000_000 % 1_000]
+        parts[at + 3] = _ENDS[crc // 1_000_000_000]
+        at += _PARTS
+    return b"".join(parts)
 
 
 def decode_crc_property(raw: bytes) -> int | None:

@@ -20,7 +20,7 @@ import zlib
 from typing import Final
 
 from roketto.protocol.batch import decode_batch
-from roketto.protocol.crc import CRC_PROPERTY_BYTES, encode_crc_property, without_crc
+from roketto.protocol.crc import CRC_PROPERTY_BYTES, join_with_crcs, without_crc
 from roketto.protocol.errors import RecordError
 from roketto.protocol.hosts import IPV4_HOST_BYTES, IPV6_HOST_BYTES
 from roketto.protocol.limits import PROPERTIES_BYTES_MAX, TOPIC_BYTES_MAX
@@ -29,7 +29,7 @@ from roketto.protocol.record_layout import HEADS, HOST_BITS_SHIFT, MAGIC_V1, MAG
 from roketto.protocol.sysflags import HOST_BITS
 from roketto.protocol.utf8 import encode_utf8
 from roketto.store.even_batch import EvenItems, find_even_items
-from roketto.store.even_properties import EvenProperties
+from roketto.store.run_properties import RunProperties
 
 _VARYING_BYTES: Final = 36
 """From the size to the log offset."""
@@ -46,19 +46,14 @@ _CRC_MASK: Final = 0x7FFF_FFFF
 
 
 class EncodedBatch:
-    """The records of a batch: their bytes, and of each its size and its property string.
-
-    ``properties`` are EvenProperties only where all sizes are the same.
-    """
+    """The records of a batch: their bytes, and of each its size and its property string."""
 
     __slots__ = ("data", "properties", "sizes")
 
-    def __init__(
-        self, data: bytes | bytearray, sizes: list[int], properties: list[bytes] | EvenProperties
-    ) -> None:
-        self.data: memoryview = memoryview(data)
+    def __init__(self, data: bytes, sizes: list[int], properties: RunProperties) -> None:
+        self.data: bytes = data
         self.sizes: list[int] = sizes
-        self.properties: list[bytes] | EvenProperties = properties
+        self.properties: RunProperties = properties
 
 
 def encode_batch_records(
@@ -75,8 +70,8 @@ def encode_batch_records(
         common = _common_fields(batch, shared.host_bits, store_time_ms)
         even = find_even_items(data)
         if even is not None:
-            ending = even.ending_for_crc() if append_crc else None
-            if ending is not None or not append_crc:
+            ending = even.ending_for_crc() if append_crc else b""
+            if ending is not None:
                 return _encode_even(even, shared, common, ending, queue_offset, log_offset)
         return _encode_one_by_one(data, shared, common, queue_offset, log_offset)
     except struct.error as error:
@@ -98,26 +93,30 @@ class _Shared:
         self.append_crc: bool = append_crc
         self.added_bytes: int = CRC_PROPERTY_BYTES if append_crc else 0
 
+    def join(self, records: list[bytes]) -> bytes:
+        """Records one behind the other, which get their checksums now if they are to have any."""
+        return join_with_crcs(records) if self.append_crc else b"".join(records)
+
 
 def _encode_even(
     even: EvenItems,
     shared: _Shared,
     common: bytes,
-    ending: bytes | None,
+    ending: bytes,
     queue_offset: int,
     log_offset: int,
 ) -> EncodedBatch:
     """All records at once; what does not fit the head of the last one fits no head."""
     count, body_bytes = even.count, even.body_bytes
-    properties_bytes = even.properties_bytes + len(ending or b"") + shared.added_bytes
+    properties_bytes = even.properties_bytes + len(ending) + shared.added_bytes
     tail = shared.topic + _pack_length(properties_bytes)
     size = HEADS[shared.host_bits].size + body_bytes + len(tail) + properties_bytes
     head = _HEADS[shared.host_bits].pack(
         size, shared.magic, 0, shared.queue_id, even.flag, queue_offset + count,
         log_offset + size * count, common, body_bytes,
     )  # fmt: skip
-    data = even.encode(head, tail, ending, queue_offset, log_offset)
-    return EncodedBatch(data, [size] * count, even.properties())
+    records = even.encode(head, tail, ending, queue_offset, log_offset, size)
+    return EncodedBatch(shared.join(records), [size] * count, even.properties)
 
 
 def _encode_one_by_one(
@@ -129,7 +128,7 @@ def _encode_one_by_one(
     growth = HEADS[shared.host_bits].size - _ITEM_BYTES + len(topic) + added_bytes
     unpack, pack, crc32 = _ITEM.unpack_from, _HEADS[shared.host_bits].pack, zlib.crc32
     data_bytes = len(data)
-    parts: list[bytes] = []
+    records: list[bytes] = []
     sizes: list[int] = []
     all_properties: list[bytes] = []
     length = topic_and_length = b""
@@ -160,14 +159,11 @@ def _encode_one_by_one(
             size, magic, crc32(body) & _CRC_MASK, queue_id, flag, queue_offset, log_offset,
             common, body_bytes,
         )  # fmt: skip
-        record = b"".join((head, body, tail, properties))
-        parts.append(record)
-        if append_crc:
-            parts.append(encode_crc_property(crc32(record) & _CRC_MASK))
+        records.append(b"".join((head, body, tail, properties)))
         sizes.append(size)
         queue_offset += 1
         log_offset += size
-    return EncodedBatch(b"".join(parts), sizes, all_properties)
+    return EncodedBatch(shared.join(records), sizes, RunProperties(all_properties))
 
 
 def _pack_length(properties_bytes: int) -> bytes:

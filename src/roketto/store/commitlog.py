@@ -37,9 +37,9 @@ from roketto.protocol.record_layout import HEADS, MAGIC_BLANK, MAGIC_V1, MAGIC_V
 from roketto.protocol.utf8 import encode_utf8
 from roketto.store.batch_records import EncodedBatch, encode_batch_records
 from roketto.store.errors import CorruptStoreError, StoreError, StoreReadOnlyError
-from roketto.store.even_properties import EvenProperties
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.record_check import BLANK, BLANK_BYTES, RECORD_BYTES_MIN
+from roketto.store.run_properties import RunProperties
 from roketto.store.segments import Segments
 
 _PUBLISHED_LAST: Final = 8
@@ -76,15 +76,15 @@ class AppendedBatch:
         size: int,
         store_time_ms: int,
         sizes: list[int],
-        properties: list[bytes] | EvenProperties,
+        properties: RunProperties,
     ) -> None:
         self.log_offset: int = log_offset
         self.size: int = size
         self.store_time_ms: int = store_time_ms
         self.sizes: list[int] = sizes
         """Of each record."""
-        self.properties: list[bytes] | EvenProperties = properties
-        """The property string of each record, for tags and keys."""
+        self.properties: RunProperties = properties
+        """Those of the records, for tags and keys."""
 
     @property
     def end(self) -> int:
@@ -269,7 +269,7 @@ class CommitLog:
         log_offset = segments.written
         end = at + len(data)
         # A kill between the two leaves no record rather than the first half of one.
-        segments.room[at + _PUBLISHED_LAST : end] = data[_PUBLISHED_LAST:]
+        segments.room[at + _PUBLISHED_LAST : end] = memoryview(data)[_PUBLISHED_LAST:]
         segments.room[at : at + _PUBLISHED_LAST] = data[:_PUBLISHED_LAST]
         segments.written = log_offset + len(data)
         self.store_time_ms = store_time_ms

@@ -6,13 +6,11 @@ from memory is read from the log again.
 """
 
 import os
-import struct
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
-from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -21,15 +19,13 @@ from roketto.store.files import Files
 from roketto.store.ledger import Ledger
 from roketto.store.recent_units import Kept
 from roketto.store.unit import UNIT, UNIT_BYTES, Unit
+from roketto.store.unit_runs import encode_units
 
 FILE_BYTES: Final = 300_000 * UNIT_BYTES
 """Java's mappedFileSizeConsumeQueue."""
 TAIL_BYTES_MAX: Final = 65_536
 """Units kept in memory by one queue before it writes them without being asked to."""
 
-_RUN_MAX: Final = 64
-_RUNS: Final = tuple([struct.Struct(">" + "qiq" * count) for count in range(_RUN_MAX + 1)])
-"""So many units: a call for each of them would take four times as long."""
 _BLANK: Final = UNIT.pack(0, 0x7FFF_FFFF, 0)
 """Fills the first file before the first unit of a queue that does not start at 0."""
 _CHUNK_BYTES: Final = 3_200 * UNIT_BYTES
@@ -160,15 +156,8 @@ class ConsumeQueue:
         tail = self._tail
         if not 0 < len(tail) < TAIL_BYTES_MAX:
             tail = self._fresh_tail()
-        count = len(sizes)
-        fields = [0] * (3 * count)
-        fields[0::3] = accumulate(sizes[:-1], initial=log_offset)
-        fields[1::3] = sizes
-        fields[2::3] = tags_codes
-        for begin in range(0, 3 * count, 3 * _RUN_MAX):
-            part = fields[begin : begin + 3 * _RUN_MAX]
-            tail += _RUNS[len(part) // 3].pack(*part)
-        self.queue_offset_max = queue_offset + count
+        tail += encode_units(log_offset, sizes, tags_codes)
+        self.queue_offset_max = queue_offset + len(sizes)
         self.log_offset_max = log_offset + sum(sizes)
 
     def _fresh_tail(self) -> bytearray:

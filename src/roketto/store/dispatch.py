@@ -19,9 +19,9 @@ from roketto.protocol.sysflags import (
 )
 from roketto.protocol.tags import tag_code
 from roketto.store.consumequeue import ConsumeQueue
-from roketto.store.even_properties import EvenProperties
 from roketto.store.index import Index
 from roketto.store.queues import Queues
+from roketto.store.run_properties import RunProperties
 
 DelayOfLevel = Callable[[int], int]
 """How many milliseconds a delay level means."""
@@ -40,7 +40,7 @@ class ArrivedBatch(NamedTuple):
     """Of every message of a batch, tags code and property string."""
 
     tags_codes: list[int]
-    properties: list[bytes] | EvenProperties
+    properties: RunProperties
 
 
 class Arrival(NamedTuple):
@@ -67,7 +67,7 @@ class Arrival(NamedTuple):
         codes = self.batch.tags_codes
         return [
             Arrival(topic, queue_id, queue_offset + number, codes[number], store_time_ms, raw)
-            for number, raw in enumerate(_split(self.batch.properties))
+            for number, raw in enumerate(self.batch.properties.each)
         ]
 
 
@@ -93,8 +93,7 @@ class StoredBatch(NamedTuple):
     log_offset: int
     sizes: list[int]
     store_time_ms: int
-    properties: list[bytes] | EvenProperties
-    """EvenProperties only where all sizes are the same."""
+    properties: RunProperties
 
 
 class Dispatcher:
@@ -173,18 +172,16 @@ class Dispatcher:
         log_offset: int,
         sizes: list[int],
         store_time_ms: int,
-        properties: list[bytes] | EvenProperties,
+        properties: RunProperties,
     ) -> None:
         """Records one behind the other, none of which was ever dispatched.
 
         The queue comes last: whatever goes wrong before it may be tried again.
         """
         if topic == SCHEDULE_TOPIC:
-            codes = [self._due_time(raw, store_time_ms) for raw in _split(properties)]
-        elif _has_tags(properties):
-            codes = [self.tags_code(raw) for raw in _split(properties)]
+            codes = [self._due_time(raw, store_time_ms) for raw in properties.each]
         else:
-            codes = [0] * len(sizes)
+            codes = self._tags_codes(properties)
         if queue is None:
             queue = self._queues.get_or_create(topic, queue_id)
         if self._index is not None:
@@ -216,6 +213,28 @@ class Dispatcher:
         if raw.startswith(self._tag, at) and (at == 0 or raw[at - 1] == _ITEM_END):
             return self._tag_code
         return self._other_code(raw)
+
+    def _tags_codes(self, properties: RunProperties) -> list[int]:
+        """The same for messages of a batch.
+
+        Mostly all have one tag at one place: if the text has no more of them than messages, a look
+        at that place of each is enough.
+        """
+        each = properties.each
+        count = len(each)
+        found = properties.text.count(_TAGS)
+        if not found:
+            return [0] * count
+        code = self.tags_code(each[0])
+        at = each[0].rfind(_TAGS)
+        if found == count and at >= 0:
+            # With the 02 before it, without which it would be the end of another name.
+            begin = max(at - 1, 0)
+            end = at + len(self._tag)
+            tag = each[0][begin:end]
+            if [raw[begin:end] for raw in each].count(tag) == count:
+                return [code] * count
+        return [self.tags_code(raw) for raw in each]
 
     def _other_code(self, raw: bytes) -> int:
         tag = get_property(raw, TAGS)
@@ -249,13 +268,3 @@ def read_stored(view: memoryview, at: int) -> Stored:
         record.store_time_ms,
         record.properties_raw,
     )
-
-
-def _split(properties: list[bytes] | EvenProperties) -> list[bytes]:
-    return properties if isinstance(properties, list) else properties.split()
-
-
-def _has_tags(properties: list[bytes] | EvenProperties) -> bool:
-    """Whether any of the messages may have a tag: one look at all of them takes the least time."""
-    text = b"".join(properties) if isinstance(properties, list) else properties.text
-    return _TAGS in text

@@ -20,11 +20,11 @@ from roketto.protocol.properties import encode_properties
 from roketto.protocol.property_names import KEYS, UNIQ_KEY
 from roketto.store.checkpoint import NO_FILES, IndexMark
 from roketto.store.errors import DiskFullError, FileSizeError
-from roketto.store.even_properties import EvenProperties, Longs
 from roketto.store.files import Files
 from roketto.store.index_ahead import IndexAhead
 from roketto.store.indexfile import ENTRIES, SLOTS, IndexFile, file_bytes
 from roketto.store.keyhashes import KeyHashes
+from roketto.store.run_properties import Longs, RunProperties
 from roketto.store.waiting_keys import WaitingKeys
 from roketto.store.worker import Worker
 
@@ -270,7 +270,7 @@ class Index:
     def add_run(
         self,
         topic: str,
-        properties: list[bytes] | EvenProperties,
+        properties: RunProperties,
         log_offset: int,
         sizes: list[int],
         store_time_ms: int,

@@ -29,8 +29,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from roketto.store.even_properties import Longs
 from roketto.store.files import Files, MappedFile
+from roketto.store.run_properties import Longs
 
 SLOTS: Final = 5_000_000
 """Java's maxHashSlotNum."""
@@ -184,7 +184,8 @@ class IndexFile:
         log_offset_end = int(log_offsets[-1])
         begin_time_ms = self.begin_time_ms if count > 1 else first_time_ms
         slots = np.frombuffer(view, _SLOT_FIELD, self._slots, _HEADER_BYTES)
-        previous, changed, newest, fresh = _link(key_hashes % self._slots, count, slots)
+        places = key_hashes % self._slots
+        previous, fresh = _link(places, count, slots)
         entries_at = self._entries_at + count * _ENTRY_BYTES
         entries = np.frombuffer(view, _ENTRY_FIELDS, new, entries_at)
         entries["key_hash"] = key_hashes
@@ -205,7 +206,7 @@ class IndexFile:
             view, 0, begin_time_ms, end_time_ms, self.log_offset_begin, log_offset_end,
             self.slots_used, count + new,
         )  # fmt: skip
-        slots[changed] = newest
+        slots[places] = np.arange(count, count + new)  # the last of several in one slot stays
         self.count = count + new  # at last: another thread that syncs has seen all of it then
 
     def _seconds_of_first(self, store_time_ms: int) -> int:
@@ -299,11 +300,12 @@ class IndexFile:
             )
             log_offsets = entries["log_offset"].astype(np.int64)
             key_hashes = entries["key_hash"].astype(np.int64)
-            previous, changed, newest, fresh = _link(key_hashes % self._slots, first, slots)
+            places = key_hashes % self._slots
+            previous, fresh = _link(places, first, slots)
             is_in_order = log_offsets[0] >= log_end and (log_offsets[1:] >= log_offsets[:-1]).all()
             if not is_in_order or (entries["previous"] != previous).any():
                 return False
-            slots[changed] = newest
+            slots[places] = np.arange(first, first + new)
             used += fresh
             log_end = int(log_offsets[-1])
         if (used, log_end) != (slots_used, fields[3] if count > 1 else 0):
@@ -351,30 +353,21 @@ class IndexFile:
 
 def _link(
     slots: Longs, first: int, newest: npt.NDArray[np.signedinteger[Any]]
-) -> tuple[Longs, Longs, Longs, int]:
+) -> tuple[Longs, int]:
     """Chain new entries, of which these are the slots and ``first`` is the number of the first.
 
     ``newest`` has the number of the newest entry so far of every slot. Returns the next older entry
-    of each, the slots that change, the newest entry of each of these, and how many of these had
-    none. What a slot has from a crash in the middle of a put, a number not given yet, is none.
+    of each, and how many have none. What a slot has from a crash in the middle of a put, a number
+    not given yet, is none.
     """
-    count = len(slots)
+    previous = newest[slots].astype(np.int64)
+    previous[(previous < 0) | (previous >= first)] = 0
     # The order of slots, and within a slot that of the entries, by one sort of plain numbers.
-    order = (slots << _NUMBER_BITS) | np.arange(count)
+    order = (slots << _NUMBER_BITS) | np.arange(slots.size)
     order.sort()
-    slots = order >> _NUMBER_BITS
-    order &= _NUMBER_MASK
-    is_first = np.ones(count, np.bool_)
-    np.not_equal(slots[1:], slots[:-1], out=is_first[1:])
-    starts = np.flatnonzero(is_first)
-    changed = slots[starts]
-    found = newest[changed].astype(np.int64)
-    found[(found < 0) | (found >= first)] = 0
-    older = np.empty(count, np.int64)
-    older[1:] = order[:-1]
-    older += first
-    older[starts] = found
-    previous = np.empty(count, np.int64)
-    previous[order] = older
-    lasts = np.append(starts[1:], count) - 1
-    return previous, changed, order[lasts] + first, int(changed.size - np.count_nonzero(found))
+    in_order = order >> _NUMBER_BITS
+    # Few have a slot in common with a new one before them: there are millions of slots.
+    same = np.flatnonzero(in_order[1:] == in_order[:-1])
+    if same.size:
+        previous[order[same + 1] & _NUMBER_MASK] = (order[same] & _NUMBER_MASK) + first
+    return previous, slots.size - int(np.count_nonzero(previous))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from roketto.protocol.javahash import java_hash
 from roketto.protocol.utf8 import decode_utf8
-from roketto.store.even_properties import Longs, Runs
+from roketto.store.run_properties import Longs, Runs
 
 PROPERTIES_BYTES_MAX: Final = 1 << 18
 """What is looked at together: the longest property string has an eighth of it."""
@@ -85,9 +85,10 @@ class KeyHashes:
         property strings together must be within PROPERTIES_BYTES_MAX. ``runs`` says which of them
         are the texts of several messages.
         """
-        lengths = np.fromiter(map(len, properties), np.int64, len(properties))
-        if runs is not None:
-            lengths = runs.lengths(lengths)
+        if runs is None:
+            lengths = np.fromiter(map(len, properties), np.int64, len(properties))
+            runs = Runs(np.arange(len(properties)), lengths)
+        owners, lengths = runs
         text = b"\x02".join([b"", *properties, bytes(8)])
         # Where a message begins, without the 02 before it.
         begins = np.empty(lengths.size + 1, np.int64)
@@ -102,7 +103,7 @@ class KeyHashes:
         np.cumsum(sums, dtype=np.uint32, out=sums)
         heads = np.fromiter(self._of_topics(topics), np.uint32, len(topics))
         hashes = (sums[stops - 1] - sums[starts - 1]) * _POWERS[stops - 1]
-        owners = numbers if runs is None else runs.owners[numbers]
+        owners = owners[numbers]
         hashes += heads[owners] * _POWERS[stops - starts]
         if not text.isascii():
             _correct(hashes, text, topics, owners, starts, stops)
@@ -135,10 +136,24 @@ def _find_keys(text: bytes, begins: Longs) -> tuple[Longs, Longs, Longs]:
     is_keys = words & _KEYS_MASK == _KEYS
     unique = _last_of_each(items, ends, is_unique, _UNIQUE_BYTES, begins)
     keys = _split(units, *_last_of_each(items, ends, is_keys, _KEYS_BYTES, begins))
+    if np.array_equal(unique[0], keys[0]):  # mostly a message has one of each, or neither
+        return (
+            _alternate(unique[0], keys[0]),
+            _alternate(unique[1], keys[1]),
+            _alternate(unique[2], keys[2]),
+        )
     numbers = np.concatenate((unique[0], keys[0]))
     order = np.concatenate((unique[0] * 2, keys[0] * 2 + 1)).argsort(kind="stable")
     starts = np.concatenate((unique[1], keys[1]))[order]
     return numbers[order], starts, np.concatenate((unique[2], keys[2]))[order]
+
+
+def _alternate(ones: Longs, others: Longs) -> Longs:
+    """One of the ones, one of the others, and so on."""
+    both = np.empty(2 * ones.size, np.int64)
+    both[::2] = ones
+    both[1::2] = others
+    return both
 
 
 def _last_of_each(
@@ -148,10 +163,21 @@ def _last_of_each(
     places = np.flatnonzero(is_wanted)
     starts = items[places] + name_bytes
     stops = ends[places + 1]
-    numbers = begins.searchsorted(starts, "right") - 1
+    # Mostly each message has one, which is seen faster than it is looked up.
+    is_one_of_each = bool(
+        starts.size == begins.size - 1
+        and (starts >= begins[:-1]).all()
+        and (starts < begins[1:]).all()
+    )
+    if is_one_of_each:
+        numbers = np.arange(starts.size)
+    else:
+        numbers = begins.searchsorted(starts, "right") - 1
     keep = stops > starts
     if not keep.all():
         numbers, starts, stops = numbers[keep], starts[keep], stops[keep]
+    if is_one_of_each:
+        return numbers, starts, stops
     is_last = np.ones(numbers.size, np.bool_)
     np.not_equal(numbers[1:], numbers[:-1], out=is_last[:-1])
     if is_last.all():

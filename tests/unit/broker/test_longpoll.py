@@ -8,6 +8,7 @@ import pytest
 
 from roketto.broker.longpoll import PASSED_BY_MAX, LongPolls, Poll
 from roketto.store.dispatch import Arrival, ArrivedBatch
+from roketto.store.run_properties import RunProperties
 from unit.broker.fake_connection import FakeConnection
 
 
@@ -95,7 +96,7 @@ def test_a_batch_wakes_as_its_messages_do(rig: Rig) -> None:
     every = rig.park(Waiter(rig.connection))
     last = rig.park(Waiter(rig.connection, queue_offset=5, code=9))
     never = rig.park(Waiter(rig.connection, queue_offset=5, code=8))
-    batch = ArrivedBatch([8, 7, 9, 9], [b""] * 4)
+    batch = ArrivedBatch([8, 7, 9, 9], RunProperties([b""] * 4))
     rig.polls.arrived(Arrival("T", 0, 4, 8, 0, b"", batch))
     assert rig.turn() == 1
     assert (every.resumed, last.resumed, never.resumed) == ([False], [False], [])

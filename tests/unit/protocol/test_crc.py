@@ -9,6 +9,7 @@ from roketto.protocol.crc import (
     CRC_PROPERTY_BYTES,
     decode_crc_property,
     encode_crc_property,
+    join_with_crcs,
     masked_crc32,
     without_crc,
 )
@@ -67,3 +68,11 @@ def test_other_bytes_are_not_the_property(raw: bytes) -> None:
 def test_any_bytes_are_nothing_or_the_property_of_what_they_decode_to(raw: bytes) -> None:
     crc = decode_crc_property(raw)
     assert crc is None or encode_crc_property(crc) == raw
+
+
+def test_records_are_joined_each_with_its_property() -> None:
+    """As if each had got it by itself."""
+    records = [b"one", b"three", b"", b"123456789"]
+    expected = [record + encode_crc_property(masked_crc32(record)) for record in records]
+    assert join_with_crcs(records) == b"".join(expected)
+    assert join_with_crcs([]) == b""

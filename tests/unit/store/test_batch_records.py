@@ -58,7 +58,7 @@ def test_records_are_those_of_the_record_codec(batch: Record, as_view: bool) -> 
     encoded = encode_batch_records(batch, 7, 1_000, 99)
     assert encoded.data == b"".join(expected)
     assert encoded.sizes == [len(data) for data in expected]
-    assert encoded.properties == properties
+    assert encoded.properties.each == properties
     for record in decode_records(encoded.data, strict=True):
         assert record.prepared_log_offset == 0
         assert record.sys_flag & ~HOST_BITS == batch.sys_flag & ~HOST_BITS
@@ -71,7 +71,7 @@ def test_records_with_crc_property_are_those_of_the_record_codec(batch: Record) 
     encoded = encode_batch_records(batch, 7, 1_000, 99, append_crc=True)
     assert encoded.data == b"".join(expected)
     assert encoded.sizes == [len(data) for data in expected]
-    assert encoded.properties == [item.properties_raw for item in decode_batch(batch.body)]
+    assert encoded.properties.each == [item.properties_raw for item in decode_batch(batch.body)]
 
 
 @pytest.mark.parametrize("version", ["5.5.0", "4.9.7"])

@@ -174,7 +174,7 @@ def test_a_batch_moves_to_the_next_segment_as_a_whole(open_log: OpenLog) -> None
     assert where.log_offset == SIZE
     assert where.end == log.written == SIZE + sum(where.sizes)
     assert where.size == sum(where.sizes)
-    assert where.properties == [b"TAGS\x01A\x02"] * 4
+    assert where.properties.each == [b"TAGS\x01A\x02"] * 4
     records = [decode_record(view) for _, _, view in log.records(SIZE)]
     assert [record.queue_offset for record in records] == [10, 11, 12, 13]
     assert [record.size for record in records] == where.sizes

@@ -18,7 +18,7 @@ from roketto.protocol.tags import tag_code
 from roketto.store import dispatch
 from roketto.store.commitlog import CommitLog
 from roketto.store.dispatch import Arrival, Dispatcher, Stored, StoredBatch, read_stored
-from roketto.store.even_properties import EvenProperties
+from roketto.store.run_properties import RunProperties
 from roketto.store.files import Files
 from roketto.store.index import Index
 from roketto.store.queues import Queues
@@ -97,11 +97,10 @@ def test_an_arrival_is_announced_once(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("with_index", [True, False])
-@pytest.mark.parametrize("is_even", [True, False])
 def test_a_batch_is_dispatched_as_its_messages_one_by_one(
-    tmp_path: Path, with_index: bool, is_even: bool
+    tmp_path: Path, with_index: bool
 ) -> None:
-    """Also where its property strings come as one text; arrivals are the same once asked for."""
+    """Arrivals are the same once asked for."""
     together, apart = (Rig(tmp_path / name, with_index=with_index) for name in "ab")
     for topic in ("T", SCHEDULE_TOPIC):
         stored = []
@@ -117,8 +116,7 @@ def test_a_batch_is_dispatched_as_its_messages_one_by_one(
         together.dispatcher.dispatch(
             StoredBatch(
                 topic, 0, 0, stored[0].log_offset, [each.size for each in stored],
-                stored[0].store_time_ms,
-                EvenProperties(b"\x02".join(raws), 3, len(raws[0])) if is_even else raws,
+                stored[0].store_time_ms, RunProperties(raws),
             )
         )  # fmt: skip
         assert together.units(topic) == apart.units(topic)
@@ -130,9 +128,47 @@ def test_a_batch_is_dispatched_as_its_messages_one_by_one(
         assert together.find("x") == apart.find("x")
         assert len(together.find("u1")) == 1
     together.dispatcher.on_arrival = None
-    none = EvenProperties(b"", 1, 0) if is_even else [b""]
+    none = RunProperties([b""])
     together.dispatcher.dispatch(StoredBatch("U", 0, 0, 10**6, [100], NOW_MS, none))
     assert together.units("U") == [(10**6, 100, 0)]
+
+
+TAG = b"TAGS\x01a\x02"
+
+
+@pytest.mark.parametrize(
+    "raws",
+    [
+        [TAG] * 3,
+        [b"", b""],
+        [b"KEYS\x01k\x02" + TAG, b"KEYS\x01l\x02" + TAG],
+        [TAG, b"TAGS\x01b\x02", TAG],
+        [TAG, b"K\x01k\x02" + TAG],
+        [TAG, b""],
+        [b"", TAG + TAG],
+        [TAG + b"TAGS\x01b\x02", b""],
+        [TAG, b"", b"TAGS\x01b\x02" + TAG],
+        [b"X" + TAG] * 2,
+        [b"\x02" + TAG, b"X" + TAG],
+        [b"X" + TAG, b"\x02" + TAG],
+        [b"TAGS\x01a"] * 2,
+        [b"TAGS\x01a", b"TAGS\x01ab"],
+        [b"TAGS\x01ab", b"TAGS\x01a"],
+        [b"TAGS\x01\x02"] * 2,
+    ],
+)
+def test_messages_of_a_batch_have_the_codes_that_each_has_alone(
+    tmp_path: Path, raws: list[bytes]
+) -> None:
+    """One tag at one place, or whatever else their property strings have."""
+    rig = Rig(tmp_path)
+    expected = [rig.dispatcher.tags_code(raw) for raw in raws]
+    for topic, before in (("T", b""), ("U", b"TAGS\x01other\x02")):
+        rig.dispatcher.tags_code(before)
+        rig.dispatcher.dispatch(
+            StoredBatch(topic, 0, 0, 0, [100] * len(raws), NOW_MS, RunProperties(raws))
+        )
+        assert [unit[2] for unit in rig.units(topic)] == expected
 
 
 def test_arrivals_are_told_only_where_somebody_waits(tmp_path: Path) -> None:
@@ -144,8 +180,9 @@ def test_arrivals_are_told_only_where_somebody_waits(tmp_path: Path) -> None:
     for number in range(3):
         dispatcher.dispatch(rig.append(number))
         waited["U", 0] = waited["T", number] = None
-    dispatcher.dispatch(StoredBatch("T", 0, 3, 10**6, [100], NOW_MS, [b""]))
-    dispatcher.dispatch(StoredBatch("T", 7, 0, 10**6 + 100, [100], NOW_MS, [b""]))
+    dispatcher.dispatch(StoredBatch("T", 0, 3, 10**6, [100], NOW_MS, RunProperties([b""])))
+    none = RunProperties([b""])
+    dispatcher.dispatch(StoredBatch("T", 7, 0, 10**6 + 100, [100], NOW_MS, none))
     assert [arrival.queue_offset for arrival in told] == [1, 2, 3]
     assert len(rig.units()) == 4
     rig.close()

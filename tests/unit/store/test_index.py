@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from roketto.protocol.properties import encode_properties
 from roketto.store.errors import DiskFullError
-from roketto.store.even_properties import EvenProperties
+from roketto.store.run_properties import RunProperties
 from roketto.store.files import Files, MappedFile
 from roketto.store.index import MAPS_MAX, WAITING_MAX, Index
 from roketto.store.index_ahead import NEXT_NAME
@@ -435,11 +435,10 @@ def test_messages_filed_together_make_the_files_that_they_make_alone(
 def test_a_run_of_messages_is_filed_as_its_messages_are(tmp_path: Path) -> None:
     together, apart = new_index(tmp_path / "a"), new_index(tmp_path / "b")
     raws = [encode_properties({"KEYS": f"k{n}", "UNIQ_KEY": f"u{n}"}) for n in range(5)]
-    together.add_run("T", raws, 100, [10, 20, 30, 40, 50], T0)
+    together.add_run("T", RunProperties(raws), 100, [10, 20, 30, 40, 50], T0)
     for raw, log_offset in zip(raws, (100, 110, 130, 160, 200), strict=True):
         apart.add("T", raw, log_offset, T0)
-    even = EvenProperties(b"\x02".join(raws), len(raws), len(raws[0]))
-    together.add_run("T", even, 300, [10] * len(raws), T0 + 1_000)
+    together.add_run("T", RunProperties(raws), 300, [10] * len(raws), T0 + 1_000)
     for number, raw in enumerate(raws):
         apart.add("T", raw, 300 + number * 10, T0 + 1_000)
     assert contents(together) == contents(apart)
@@ -454,7 +453,7 @@ def test_no_more_messages_wait_than_the_bound(tmp_path: Path) -> None:
         index.add("T", b"KEYS\x01k\x02", n * 10, T0)
         assert index._waiting.count <= 3
     for n in range(10, 20, 2):
-        index.add_run("T", [b"KEYS\x01k\x02"] * 2, n * 10, [10, 10], T0)
+        index.add_run("T", RunProperties([b"KEYS\x01k\x02"] * 2), n * 10, [10, 10], T0)
         assert index._waiting.count <= 4
     assert query(index, "k") == [n * 10 for n in range(19, -1, -1)]
     index.close()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roketto.store import indexfile
-from roketto.store.even_properties import Longs
+from roketto.store.run_properties import Longs
 from roketto.store.files import Files, MappedFile
 from roketto.store.indexfile import IndexFile, file_bytes
 from sim.files import CrashFiles

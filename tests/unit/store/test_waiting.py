@@ -1,11 +1,12 @@
 """Messages that wait keep their order and their places, and nobody else gets these."""
 
 from roketto.store.dispatch import Stored, StoredBatch
+from roketto.store.run_properties import RunProperties
 from roketto.store.waiting import Waiting
 
 ONE = Stored("T", 0, 7, 100, 50, 0, 1, b"")
 HALF = Stored("T", 1, 0, 150, 50, 0, 1, b"")
-BATCH = StoredBatch("U", 2, 3, 200, [50, 50], 1, [b"", b""])
+BATCH = StoredBatch("U", 2, 3, 200, [50, 50], 1, RunProperties([b"", b""]))
 
 
 def filled() -> Waiting:

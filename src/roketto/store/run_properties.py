@@ -1,0 +1,38 @@
+"""The property strings of messages that follow each other in the log: each, and one text of all.
+
+An 02 stands between two strings in the text, as it does between two properties
+(protocol/properties.py)::
+
+    UNIQ_KEY 01 A1 02 WAIT 01 true  02  UNIQ_KEY 01 A2 02 WAIT 01 true
+
+One look at the text says whether any message has what is looked for, and the index keeps it as it
+is until it files a thousand messages at once.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+SEPARATOR: Final = b"\x02"
+
+Longs = npt.NDArray[np.int64]
+
+
+class RunProperties:
+    """The strings, in the order of their messages."""
+
+    __slots__ = ("each", "text")
+
+    def __init__(self, each: list[bytes]) -> None:
+        self.each: list[bytes] = each
+        self.text: bytes = SEPARATOR.join(each)
+
+
+class Runs(NamedTuple):
+    """Where texts of one and of many messages follow each other: which message is in which."""
+
+    owners: Longs
+    """Of each message, the place of the text that it is in."""
+    lengths: Longs
+    """Of each message, the bytes of its property string."""
