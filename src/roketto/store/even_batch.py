@@ -47,18 +47,13 @@ class EvenItems:
 
     __slots__ = ("bodies", "body_bytes", "count", "flag", "properties", "properties_bytes")
 
-    def __init__(
-        self,
-        flag: int,
-        bodies: list[bytes],
-        properties: list[bytes],
-    ) -> None:
+    def __init__(self, flag: int, bodies: list[bytes], properties: list[bytes]) -> None:
         self.flag: int = flag
         self.bodies: list[bytes] = bodies
-        self.properties: RunProperties = RunProperties(properties)
         self.count: int = len(bodies)
         self.body_bytes: int = len(bodies[0])
         self.properties_bytes: int = len(properties[0])
+        self.properties: RunProperties = RunProperties(properties, self.properties_bytes)
 
     def ending_for_crc(self) -> bytes | None:
         """What must follow each property string before the CRC property does: nothing, or an 02

@@ -164,14 +164,13 @@ def _last_of_each(
     starts = items[places] + name_bytes
     stops = ends[places + 1]
     # Mostly each message has one, which is seen faster than it is looked up.
+    numbers = np.arange(starts.size)
     is_one_of_each = bool(
         starts.size == begins.size - 1
         and (starts >= begins[:-1]).all()
         and (starts < begins[1:]).all()
     )
-    if is_one_of_each:
-        numbers = np.arange(starts.size)
-    else:
+    if not is_one_of_each:
         numbers = begins.searchsorted(starts, "right") - 1
     keep = stops > starts
     if not keep.all():

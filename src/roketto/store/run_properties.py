@@ -20,12 +20,17 @@ Longs = npt.NDArray[np.int64]
 
 
 class RunProperties:
-    """The strings, in the order of their messages."""
+    """The strings, in the order of their messages.
 
-    __slots__ = ("each", "text")
+    ``each_bytes`` is how long each of them is where all of them, and all records, are known to be
+    of one length, else -1.
+    """
 
-    def __init__(self, each: list[bytes]) -> None:
+    __slots__ = ("each", "each_bytes", "text")
+
+    def __init__(self, each: list[bytes], each_bytes: int = -1) -> None:
         self.each: list[bytes] = each
+        self.each_bytes: int = each_bytes
         self.text: bytes = SEPARATOR.join(each)
 
 

@@ -4,10 +4,9 @@ Those of a batch wait as one text: what it takes to keep a message, and to look 
 them, is then a small part of a list entry.
 """
 
-from array import array
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -18,6 +17,15 @@ _RUN_BYTES_MAX: Final = PROPERTIES_BYTES_MAX // 4
 """A run with a longer text waits as its messages one by one."""
 
 
+class _Run(NamedTuple):
+    """A text with many messages: its place among all texts, and what is in it."""
+
+    place: int
+    properties: RunProperties
+    sizes: list[int]
+    """Of the records."""
+
+
 class WaitingKeys:
     """The messages that wait, in the order of the log; ``count`` says how many.
 
@@ -26,7 +34,7 @@ class WaitingKeys:
     waiting.remove(texts)
     """
 
-    __slots__ = ("_counts", "_lengths", "_offsets", "_texts", "_times", "_topics", "count")
+    __slots__ = ("_offsets", "_runs", "_texts", "_times", "_topics", "count")
 
     def __init__(self) -> None:
         self.clear()
@@ -34,23 +42,19 @@ class WaitingKeys:
     def clear(self) -> None:
         """Forget all of them."""
         self.count: int = 0
-        # Of each text: topic, property strings, store time, number of messages.
+        # Of each text: topic, property strings, log offset of the first message, store time.
         self._topics: list[str] = []
         self._texts: list[bytes] = []
+        self._offsets: list[int] = []
         self._times: list[int] = []
-        self._counts: list[int] = []
-        # Of each message: log offset, bytes of its property string.
-        self._offsets: array[int] = array("q")
-        self._lengths: array[int] = array("q")
+        self._runs: list[_Run] = []
 
     def add(self, topic: str, properties: bytes, log_offset: int, store_time_ms: int) -> None:
         """Let one message wait."""
         self._topics.append(topic)
         self._texts.append(properties)
-        self._times.append(store_time_ms)
-        self._counts.append(1)
         self._offsets.append(log_offset)
-        self._lengths.append(len(properties))
+        self._times.append(store_time_ms)
         self.count += 1
 
     def add_run(
@@ -62,19 +66,15 @@ class WaitingKeys:
         store_time_ms: int,
     ) -> None:
         """Let messages wait that follow each other in the log; ``sizes`` are their records'."""
-        each, text = properties.each, properties.text
-        if len(text) > _RUN_BYTES_MAX:
+        each = properties.each
+        if len(properties.text) > _RUN_BYTES_MAX:
             for raw, size in zip(each, sizes, strict=True):
                 self.add(topic, raw, log_offset, store_time_ms)
                 log_offset += size
             return
-        self._topics.append(topic)
-        self._texts.append(text)
-        self._times.append(store_time_ms)
-        self._counts.append(len(each))
-        self._offsets.extend(accumulate(sizes[:-1], initial=log_offset))
-        self._lengths.extend(map(len, each))
-        self.count += len(each)
+        self._runs.append(_Run(len(self._texts), properties, sizes))
+        self.add(topic, properties.text, log_offset, store_time_ms)
+        self.count += len(each) - 1
 
     def look(self, key_hashes: KeyHashes) -> tuple[int, Longs, Longs, Longs]:
         """What to file of the first texts, of all unless they have much to say.
@@ -86,21 +86,46 @@ class WaitingKeys:
         ends = np.fromiter(accumulate(map(len, properties)), np.int64, texts)
         if ends[-1] + texts > PROPERTIES_BYTES_MAX:
             texts = max(1, int(ends.searchsorted(PROPERTIES_BYTES_MAX - texts)))
+        log_offsets = np.fromiter(self._offsets, np.int64, texts)
         times = np.fromiter(self._times, np.int64, texts)
-        counts = np.fromiter(self._counts, np.int64, texts)
-        owners = np.repeat(np.arange(texts), counts)
-        # Copies: an array that somebody has a view of does not change its length.
-        lengths = np.frombuffer(self._lengths, np.int64, owners.size).copy()
-        log_offsets = np.frombuffer(self._offsets, np.int64, owners.size).copy()
-        runs = Runs(owners, lengths)
-        numbers, hashes = key_hashes.many(self._topics[:texts], properties[:texts], runs)
-        return texts, hashes, log_offsets[numbers], times[owners[numbers]]
+        topics, properties = self._topics[:texts], properties[:texts]
+        found = [run for run in self._runs if run.place < texts]
+        if not found:
+            numbers, hashes = key_hashes.many(topics, properties)
+            return texts, hashes, log_offsets[numbers], times[numbers]
+        runs, befores = _unfold(properties, found)
+        numbers, hashes = key_hashes.many(topics, properties, runs)
+        owners = runs.owners[numbers]
+        return texts, hashes, log_offsets[owners] + befores[numbers], times[owners]
 
     def remove(self, texts: int) -> None:
         """The messages of the first texts wait no more."""
-        messages = sum(self._counts[:texts])
-        for of_text in (self._topics, self._texts, self._times, self._counts):
-            del of_text[:texts]
-        for of_message in (self._offsets, self._lengths):
-            del of_message[:messages]
-        self.count -= messages
+        gone = [run for run in self._runs if run.place < texts]
+        left = self._runs[len(gone) :]
+        self._runs = [_Run(run.place - texts, run.properties, run.sizes) for run in left]
+        self.count -= texts + sum([len(run.sizes) - 1 for run in gone])
+        for waiting in (self._topics, self._texts, self._offsets, self._times):
+            del waiting[:texts]
+
+
+def _unfold(texts: Sequence[bytes], found: list[_Run]) -> tuple[Runs, Longs]:
+    """Which messages are in these texts, and how far each lies behind the first of its text."""
+    places = [run.place for run in found]
+    counts = np.ones(len(texts), np.int64)
+    counts[places] = [len(run.sizes) for run in found]
+    firsts = np.cumsum(counts) - counts
+    owners = np.repeat(np.arange(len(texts)), counts)
+    text_lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    text_lengths[places] = [run.properties.each_bytes for run in found]
+    lengths = text_lengths[owners]
+    text_steps = np.zeros(len(texts), np.int64)
+    text_steps[places] = [run.sizes[0] for run in found]
+    steps = text_steps[owners]
+    for run in found:
+        if run.properties.each_bytes < 0:  # not all messages are of one length
+            begin = int(firsts[run.place])
+            end = begin + len(run.sizes)
+            lengths[begin:end] = [len(raw) for raw in run.properties.each]
+            steps[begin:end] = run.sizes
+    befores = np.cumsum(steps) - steps
+    return Runs(owners, lengths), befores - befores[firsts][owners]

@@ -18,11 +18,11 @@ from roketto.protocol.tags import tag_code
 from roketto.store import dispatch
 from roketto.store.commitlog import CommitLog
 from roketto.store.dispatch import Arrival, Dispatcher, Stored, StoredBatch, read_stored
-from roketto.store.run_properties import RunProperties
 from roketto.store.files import Files
 from roketto.store.index import Index
 from roketto.store.queues import Queues
 from roketto.store.record_check import BLANK_BYTES
+from roketto.store.run_properties import RunProperties
 from roketto.store.segments import Segments
 
 NOW_MS = 1_700_000_000_000
@@ -97,9 +97,7 @@ def test_an_arrival_is_announced_once(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("with_index", [True, False])
-def test_a_batch_is_dispatched_as_its_messages_one_by_one(
-    tmp_path: Path, with_index: bool
-) -> None:
+def test_a_batch_is_dispatched_as_its_messages_one_by_one(tmp_path: Path, with_index: bool) -> None:
     """Arrivals are the same once asked for."""
     together, apart = (Rig(tmp_path / name, with_index=with_index) for name in "ab")
     for topic in ("T", SCHEDULE_TOPIC):

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from roketto.protocol.properties import encode_properties
 from roketto.store.errors import DiskFullError
-from roketto.store.run_properties import RunProperties
 from roketto.store.files import Files, MappedFile
 from roketto.store.index import MAPS_MAX, WAITING_MAX, Index
 from roketto.store.index_ahead import NEXT_NAME
 from roketto.store.indexfile import file_bytes
+from roketto.store.run_properties import RunProperties
 from sim.files import CrashFiles
 from sim.worker import InlineWorker
 

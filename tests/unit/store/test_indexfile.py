@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roketto.store import indexfile
-from roketto.store.run_properties import Longs
 from roketto.store.files import Files, MappedFile
 from roketto.store.indexfile import IndexFile, file_bytes
+from roketto.store.run_properties import Longs
 from sim.files import CrashFiles
 
 SLOTS, ENTRIES = 4, 6

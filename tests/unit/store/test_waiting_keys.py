@@ -35,7 +35,9 @@ def test_runs_are_filed_as_their_messages_one_by_one(runs: list[tuple[str, list[
     log_offset = 0
     for number, (topic, strings) in enumerate(runs):
         sizes = [SIZE + len(raw) for raw in strings]
-        together.add_run(topic, RunProperties(strings), log_offset, sizes, number)
+        is_even = sizes.count(sizes[0]) == len(sizes)
+        properties = RunProperties(strings, len(strings[0]) if is_even else -1)
+        together.add_run(topic, properties, log_offset, sizes, number)
         for raw, size in zip(strings, sizes, strict=True):
             apart.add(topic, raw, log_offset, number)
             log_offset += size
