@@ -176,19 +176,22 @@ class Appender:
             self._hold_if_starved(refused)
             raise
         sizes = where.sizes
-        stored = StoredBatch(
-            topic, queue_id, first, where.log_offset, sizes, where.store_time_ms, where.properties
-        )
+        log_offset = where.log_offset
+        time_ms = where.store_time_ms
+        properties = where.properties
         error: BaseException | None = None
         if not self._is_flush_sync:
             assert not self.waiting.messages, "nothing is taken while something waits for room"
             try:
-                self._dispatcher.dispatch_batch(queue, *stored)
+                self._dispatcher.dispatch_batch(
+                    queue, topic, queue_id, first, log_offset, sizes, time_ms, properties
+                )
             except BaseException as raised:  # noqa: BLE001 - raised again if it is not the disk
                 error = raised
         if self._is_flush_sync or error is not None:
+            stored = StoredBatch(topic, queue_id, first, log_offset, sizes, time_ms, properties)
             self._let_wait(where.end, stored, first + len(sizes), error)
-        return BatchResult(first, where.log_offset, sizes, where.store_time_ms, batch.store_host)
+        return _new(BatchResult, (first, log_offset, sizes, time_ms, batch.store_host))
 
     def _next_offset(self, queue: ConsumeQueue | None, topic: str, queue_id: int) -> int:
         """The place of the next message of a queue; None stands for one that is not there yet.

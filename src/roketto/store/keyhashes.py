@@ -41,9 +41,11 @@ _NAME_END: Final = 0x01
 _ASCII_END: Final = 0x80
 _UNIQUE: Final = np.uint64(int.from_bytes(b"UNIQ_KEY", "little"))
 _UNIQUE_BYTES: Final = 9
+_UNIQUE_FIRST: Final = ord("U")
 _KEYS: Final = np.uint64(int.from_bytes(b"KEYS\x01", "little"))
 _KEYS_MASK: Final = np.uint64((1 << 40) - 1)
 _KEYS_BYTES: Final = 5
+_KEYS_FIRST: Final = ord("K")
 _INT_MASK: Final = 0x7FFF_FFFF
 _UINT_MASK: Final = 0xFFFF_FFFF
 _TOPICS_MAX: Final = 65_536
@@ -130,12 +132,15 @@ def _find_keys(text: bytes, begins: Longs) -> tuple[Longs, Longs, Longs]:
     units = np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(units == _END)
     items = ends[:-1] + 1
+    firsts = units[items]
+    places = np.flatnonzero((firsts == _UNIQUE_FIRST) | (firsts == _KEYS_FIRST))
+    items, stops = items[places], ends[places + 1]
     # Eight bytes from each place on, as one number.
     words = np.ndarray((len(text) - 7,), np.dtype("<u8"), text, 0, (1,))[items]
     is_unique = (words == _UNIQUE) & (units[items + (_UNIQUE_BYTES - 1)] == _NAME_END)
     is_keys = words & _KEYS_MASK == _KEYS
-    unique = _last_of_each(items, ends, is_unique, _UNIQUE_BYTES, begins)
-    keys = _split(units, *_last_of_each(items, ends, is_keys, _KEYS_BYTES, begins))
+    unique = _last_of_each(items, stops, is_unique, _UNIQUE_BYTES, begins)
+    keys = _split(units, *_last_of_each(items, stops, is_keys, _KEYS_BYTES, begins))
     if np.array_equal(unique[0], keys[0]):  # mostly a message has one of each, or neither
         return (
             _alternate(unique[0], keys[0]),
@@ -157,12 +162,12 @@ def _alternate(ones: Longs, others: Longs) -> Longs:
 
 
 def _last_of_each(
-    items: Longs, ends: Longs, is_wanted: npt.NDArray[np.bool_], name_bytes: int, begins: Longs
+    items: Longs, stops: Longs, is_wanted: npt.NDArray[np.bool_], name_bytes: int, begins: Longs
 ) -> tuple[Longs, Longs, Longs]:
     """Message, start and stop of wanted values; of several in one message the last with a text."""
     places = np.flatnonzero(is_wanted)
     starts = items[places] + name_bytes
-    stops = ends[places + 1]
+    stops = stops[places]
     # Mostly each message has one, which is seen faster than it is looked up.
     numbers = np.arange(starts.size)
     is_one_of_each = bool(
