@@ -16,14 +16,15 @@ import re
 from typing import Final
 
 from roketto.protocol import property_names as names
-from roketto.protocol.crc import without_crc
+from roketto.protocol.crc import CRC_PROPERTY_BYTES, CRC_PROPERTY_PREFIX, without_crc
 from roketto.protocol.names import HALF_TOPIC, TRANSACTION_GIVEN_UP_TOPIC
 from roketto.protocol.record import Record
 from roketto.protocol.sysflags import TRANSACTION_COMMIT, TRANSACTION_NONE, with_transaction_type
+from roketto.protocol.utf8 import encode_utf8
 
 __all__ = [
-    "HALF_QUEUE_ID", "as_asked", "as_committed", "as_given_up", "as_resumed", "asked_times",
-    "first_link", "immunity_ms", "is_marked", "make_half", "renew",
+    "HALF_QUEUE_ID", "as_asked", "as_committed", "as_committed_plain", "as_given_up", "as_resumed",
+    "asked_times", "first_link", "immunity_ms", "is_marked", "make_half", "renew",
 ]  # fmt: skip
 
 HALF_QUEUE_ID: Final = 0
@@ -68,6 +69,34 @@ def as_committed(half: Record) -> Record | None:
     ):  # fmt: skip
         committed.remove_property(name)
     return committed
+
+
+def as_committed_plain(half: Record, topic: str, queue_id: int) -> Record | None:
+    """The same of a plain half message that is known to be for this queue, in less time.
+
+    Plain means that its properties end with where it belongs, as ``make_half`` puts it there; None
+    if they do not.
+    """
+    raw = half.properties_raw
+    crc_at = len(raw) - CRC_PROPERTY_BYTES
+    if raw.startswith(CRC_PROPERTY_PREFIX, max(crc_at, 0)):
+        raw = raw[:crc_at]
+    real = encode_utf8(f"{names.REAL_TOPIC}\x01{topic}\x02{names.REAL_QUEUE_ID}\x01{queue_id}\x02")
+    if not raw.endswith(real):
+        return None
+    return Record(
+        topic,
+        half.body,
+        raw[: -len(real)],
+        queue_id=queue_id,
+        flag=half.flag,
+        sys_flag=with_transaction_type(half.sys_flag, TRANSACTION_COMMIT),
+        born_time_ms=half.born_time_ms,
+        born_host=half.born_host,
+        store_host=half.store_host,
+        reconsume_times=half.reconsume_times,
+        prepared_log_offset=half.log_offset,
+    )
 
 
 def renew(half: Record) -> Record:

@@ -40,6 +40,11 @@ def unique_key(properties: str) -> str:
         or "_PRIORITY_\x01" in properties
     ):
         return ""
+    return find_key(properties)
+
+
+def find_key(properties: str) -> str:
+    """The producer's id of a message, whatever else its properties are; empty if there is none."""
     at = properties.rfind(_UNIQUE_KEY)
     end = properties.find("\x02", at)
     if at < 0 or end < 0 or (at and properties[at - 1] != "\x02"):
@@ -68,14 +73,7 @@ def store_plain(
     if (
         target is None
         or not (target.is_plain or target.is_plain_once)
-        or not 0 <= queue_id < target.queue_count
-        or sys_flag & _UNUSUAL_BITS
-        or flag > I32_MAX
-        or born_time_ms > I64_MAX
-        or not body
-        or not store.log.is_within_bounds(len(body))
-        or context.durability.is_busy
-        or context.config.start_accept_send_request_time_stamp
+        or not has_plain_fields(context, target, queue_id, sys_flag, born_time_ms, flag, body)
     ):
         return NOT_PLAIN
     sending = context.sending
@@ -98,3 +96,25 @@ def store_plain(
         window.remember(identity, stored[1])
     context.stats.note_put(target.name, queue_id, 1, stored[2], store.log.store_time_ms)
     return stored
+
+
+def has_plain_fields(
+    context: Context,
+    target: SendTarget,
+    queue_id: int,
+    sys_flag: int,
+    born_time_ms: int,
+    flag: int,
+    body: bytes | memoryview,
+) -> bool:
+    """Whether nothing about a message is special but perhaps its properties, and it may come."""
+    return not (
+        not 0 <= queue_id < target.queue_count
+        or sys_flag & _UNUSUAL_BITS
+        or flag > I32_MAX
+        or born_time_ms > I64_MAX
+        or not body
+        or not context.store.log.is_within_bounds(len(body))
+        or context.durability.is_busy
+        or context.config.start_accept_send_request_time_stamp
+    )

@@ -5,8 +5,9 @@ recall the message is to let another one wait for the same slot that names it.
 """
 
 import re
-from base64 import b64decode, urlsafe_b64encode
+from base64 import b64decode
 from binascii import Error as Base64Error
+from binascii import b2a_base64
 from typing import Final, NamedTuple
 
 from roketto.broker.timer_rules import out_ms
@@ -16,13 +17,14 @@ from roketto.protocol.errors import RequestError
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record
 
-__all__ = ["Handle", "make_handle", "make_recall", "parse_handle"]
+__all__ = ["Handle", "make_handle", "make_recall", "parse_handle", "write_handle"]
 
 RECALL_TAG: Final = "_RECALL_TAG_"
 HANDLE_CHARS_MAX: Final = 4_096
 """A topic, a broker's name and a key, as base64; more is no handle."""
 
 _VERSION: Final = "v1"
+_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 _TIME: Final = re.compile(r"\d{1,18}")
 _PLAIN: Final = re.compile(r"[^\x00-\x1f]{1,255}")
 """What may be the value of a property; with other characters it would be several."""
@@ -44,9 +46,14 @@ def make_handle(broker_name: str, record: Record) -> str | None:
     slot_ms = out_ms(record)
     if topic is None or unique_key is None or slot_ms is None:
         return None
+    return write_handle(topic, broker_name, slot_ms, unique_key)
+
+
+def write_handle(topic: str, broker_name: str, slot_ms: int, unique_key: str) -> str:
+    """The handle of a message that waits for a slot."""
     # The next millisecond belongs to the same slot, whatever the precision.
     text = f"{_VERSION} {topic} {broker_name} {slot_ms + 1} {unique_key}"
-    return urlsafe_b64encode(text.encode()).decode()
+    return b2a_base64(text.encode(), newline=False).translate(_URL_SAFE).decode()
 
 
 def parse_handle(text: str) -> Handle:

@@ -1,15 +1,17 @@
 """The quick lane: a plain send, from the bytes of its frame to the bytes of its answer.
 
-It reads and writes what ``handlers.send.send_v2`` does, without a command in between. Whatever is
-not plain it leaves to the ordinary way, untouched: other requests, headers that are not JSON as
-FastJSON writes it, and the first header of each kind.
+A send that only waits, for a time of its own or for the end of its transaction, takes it, too. It
+reads and writes what ``handlers.send.send_v2`` does, without a command in between. Whatever is not
+as plain as that it leaves to the ordinary way, untouched: other requests, headers that are not JSON
+as FastJSON writes it, and the first header of each kind.
 """
 
 import struct
 from typing import Final
 
+from roketto.broker.aside_send import aside_key, store_aside
 from roketto.broker.context import Context
-from roketto.broker.plain_send import store_plain, unique_key
+from roketto.broker.plain_send import NOT_PLAIN, store_plain, unique_key
 from roketto.protocol.errors import RequestError
 from roketto.protocol.headers.send_frame import SEND_V2_START
 from roketto.protocol.headers.send_kinds import Send, SendKinds
@@ -60,6 +62,9 @@ class SendLane:
             return False
         properties = send.properties
         key = unique_key(properties)
+        is_plain = bool(key)
+        if not is_plain:
+            key = aside_key(properties)
         if not key or (self._is_sync and _WAITS not in properties):
             return False
         body: bytes | memoryview
@@ -68,35 +73,46 @@ class SendLane:
         else:
             body = memoryview(data)[body_at:end]
         context = self._context
+        place = NOT_PLAIN
+        handle = ""
         try:
-            queue_offset, log_offset, size = store_plain(
-                context, connection, send.topic, _number(send.queue), _number(send.bits),
-                self._number_of(send.born), _number(send.flag), properties, body, key,
-            )  # fmt: skip
+            if is_plain:
+                place = store_plain(
+                    context, connection, send.topic, _number(send.queue), _number(send.bits),
+                    self._number_of(send.born), _number(send.flag), properties, body, key,
+                )  # fmt: skip
+            else:
+                place, handle = store_aside(
+                    context, connection, send.topic, _number(send.queue), _number(send.bits),
+                    self._number_of(send.born), _number(send.flag), properties, body, key,
+                )  # fmt: skip
         except (RequestError, PutRefusedError):
             return False  # nothing was stored: the ordinary way will be refused, too, and say why
-        if queue_offset < 0:
+        if place[0] < 0:
             return False
         context.stats.plain_sends += 1
         if send.is_one_way:
             return True
-        answer = self._encode_answer(send, key, queue_offset, log_offset)
+        answer = self._encode_answer(send, key, place[0], place[1], handle)
         if self._is_sync:
-            context.durability.write_when_safe(connection, answer, log_offset + size)
+            context.durability.write_when_safe(connection, answer, place[1] + place[2])
         else:
             connection.put(answer)
         return True
 
-    def _encode_answer(self, send: Send, key: str, queue_offset: int, log_offset: int) -> bytes:
-        """The frame that says where a message is."""
+    def _encode_answer(
+        self, send: Send, key: str, queue_offset: int, log_offset: int, handle: str
+    ) -> bytes:
+        """The frame that says where a message is, and how it can be recalled."""
         sending = self._context.sending
         if sending.region is not self._region:
             self._region = sending.region
             self._region_text = _escaped(sending.region)
+        more = f'"recallHandle":"{handle}",' if handle else ""
         header = (
             f'{{"code":0,"extFields":{{"msgId":"{sending.id_prefix}{self._digits(log_offset)}",'
             f'"queueId":"{send.queue}","queueOffset":"{queue_offset}","transactionId":"'
-            f'{key if key.isalnum() and key.isascii() else _escaped(key)}",'
+            f'{key if key.isalnum() and key.isascii() else _escaped(key)}",{more}'
             f'"MSG_REGION":"{self._region_text}","TRACE_ON":"{sending.trace}"}},"flag":1,'
             f'"language":"PYTHON","opaque":{send.opaque},{_ANSWER_END}'
         ).encode()

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from typing import Final
 
 from roketto.broker.config import BrokerConfig
 from roketto.broker.timer_rules import asks_for_time, deliver_ms, slot_of, wait
@@ -13,6 +14,9 @@ from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.timer_wheel import TimerWheel
 
 __all__ = ["TimerGate"]
+
+_DIGITS_MAX: Final = 15
+"""More milliseconds are no time that anybody waits for."""
 
 
 class TimerGate:
@@ -38,6 +42,29 @@ class TimerGate:
             if slot_ms is not None:
                 self._refuse_crowd(slot_ms)
                 wait(record, slot_ms)
+
+    def quick_slot(self, name: str, text: str) -> int:
+        """The slot of a message that has one of TIMERS and nothing else to look at.
+
+        -1 if it has to be looked at closely: it is due at once, refused, or perhaps so.
+        """
+        config = self._config
+        if (
+            not config.timer_wheel_enable
+            or config.timer_congest_num_each_slot < I32_MAX
+            or not (text.isascii() and text.isdecimal())
+            or len(text) > _DIGITS_MAX
+        ):
+            return -1
+        now_ms = self._clock_ms()
+        deliver = int(text)
+        if name == names.TIMER_DELAY_SEC:
+            deliver = now_ms + deliver * 1000
+        elif name == names.TIMER_DELAY_MS:
+            deliver += now_ms
+        if not 0 < deliver - now_ms <= config.timer_max_delay_sec * 1000:
+            return -1
+        return slot_of(deliver, self._wheel.precision_ms)
 
     def check(self, record: Record) -> None:
         """PutRefusedError if a message asks for a time that it cannot have."""

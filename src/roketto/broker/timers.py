@@ -13,7 +13,6 @@ may say less. After a start, messages that were due by then are looked for in th
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from functools import lru_cache
 from typing import Any, Final
 
 from roketto.broker.config import BrokerConfig
@@ -21,20 +20,18 @@ from roketto.broker.copies import Copies
 from roketto.broker.due_slot import DueSlot
 from roketto.broker.timer_flush import TimerFlush
 from roketto.broker.timer_gate import TimerGate
+from roketto.broker.timer_intake import ENQUEUE_TURN_MAX, TimerIntake
 from roketto.broker.timer_rules import (
     TIMER_QUEUE_ID,
     is_recalled,
     out_ms,
     release,
     roll,
-    roll_slot,
 )
 from roketto.broker.turn import Turn
 from roketto.clock import monotonic_s, wall_ms
 from roketto.protocol import property_names as names
 from roketto.protocol.errors import IllegalNameError, RecordError
-from roketto.protocol.headers.base import I32_MAX
-from roketto.protocol.javahash import java_hash
 from roketto.protocol.names import TIMER_TOPIC
 from roketto.protocol.record import Record
 from roketto.store.consumequeue import ConsumeQueue
@@ -42,7 +39,7 @@ from roketto.store.errors import StoreError
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.store import PutResult, Store
 from roketto.store.timer_checkpoint import TimerCheckpoint
-from roketto.store.timer_log import DELETE, NO_UNIT, PLAIN, ROLL, TimerUnit
+from roketto.store.timer_log import NO_UNIT, ROLL, TimerUnit
 from roketto.store.timer_metrics import TimerMetricsTable
 from roketto.store.timer_store import TimerStore
 from roketto.store.unit import Unit
@@ -51,15 +48,10 @@ __all__ = ["Timers"]
 
 log = logging.getLogger(__name__)
 
-ENQUEUE_TURN_MAX: Final = 128
-"""Messages that go into the wheel before others get their turn: about two milliseconds."""
-
 _STEP_S_MAX: Final = 0.1
 """How often it looks for new messages, as Java does; a slot that ends is not slept over."""
 _RETRY_S: Final = 0.1
 _FAILURE_S: Final = 1.0
-_WHEEL_SLOTS: Final = 7 * 24 * 3600
-_BLANK_SLOTS: Final = 60
 _UNFIT: Final = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 """A copy that was refused like this is refused for ever."""
 
@@ -86,6 +78,7 @@ class Timers:
         self.metrics = metrics
         self.gate = TimerGate(timers.wheel, config, clock_ms=clock_ms)
         self.flush = TimerFlush(timers, metrics, store, config)
+        self.intake = TimerIntake(timers, metrics, config, store, self.flush, clock_ms)
         self._timers = timers
         self._config = config
         self._store = store
@@ -167,75 +160,12 @@ class Timers:
 
     def _enqueue(self) -> float:
         """Bring new messages into the wheel; seconds until there may be more."""
-        queue = self._store.queue(TIMER_TOPIC, TIMER_QUEUE_ID)
-        if queue is None:
-            return _STEP_S_MAX
-        timers = self._timers
-        if timers.queue_offset < queue.queue_offset_min:
-            log.error(
-                "timer messages %d to %d were removed before they were in the wheel",
-                timers.queue_offset, queue.queue_offset_min - 1,
-            )  # fmt: skip
-            timers.queue_offset = queue.queue_offset_min
-        for _ in range(ENQUEUE_TURN_MAX):
-            unit = queue.unit(timers.queue_offset)
-            if unit is None or not timers.has_room:
-                return _STEP_S_MAX
-            self._enqueue_one(unit)
-            timers.queue_offset += 1
-            self.flush.rests_on(unit.log_offset + unit.size)
-        return 0.0
-
-    def _enqueue_one(self, unit: Unit) -> None:
-        try:
-            record = self._store.record_at(unit.log_offset)
-        except (StoreError, RecordError) as error:
-            log.error("a timer message is lost: %s", error)
-            return
-        slot_ms = self._slot_in(record)
-        if slot_ms is None:
-            log.error("%r says of no time that it waits for", record)
-            return
-        timers = self._timers
-        saved = timers.saved
-        if timers.queue_offset < saved.skip_before and slot_ms < saved.skip_ms:
-            return  # it was delivered before the wheel was made anew
-        magic = PLAIN
-        base_ms = timers.floor(self._clock_ms())
-        rolled_ms = roll_slot(slot_ms, base_ms, self._precision_ms, self._window)
-        if rolled_ms is not None:
-            slot_ms, magic = rolled_ms, magic | ROLL
-        first_ms = timers.read_ms
+        first_ms = self._timers.read_ms
         if self._due is not None:
             first_ms = self._due.slot_ms + self._precision_ms
-        slot_ms = max(slot_ms, first_ms)
-        if slot_ms > timers.slot_max_ms:  # nobody was here for two weeks: it has to wait its turn
-            slot_ms, magic = timers.slot_max_ms, magic | ROLL
-        is_recall = record.get_property(names.TIMER_DEL_UNIQKEY) is not None
-        topic = record.get_property(names.REAL_TOPIC) or ""
-        timers.add(
-            slot_ms, magic | DELETE if is_recall else magic, base_ms, unit.log_offset, unit.size,
-            _hash_of(topic),
-        )  # fmt: skip
-        self.metrics.add(topic, -1 if is_recall else 1)
-        self._rates.enqueued += 1
-
-    def _slot_in(self, record: Record) -> int | None:
-        """The slot that a waiting message names, by the precision of today."""
-        slot_ms = out_ms(record)
-        if slot_ms is None:
-            return None
-        saved = self._timers.saved
-        if record.queue_offset < saved.coarse_before:
-            slot_ms += saved.coarse_ms
-        return slot_ms + -slot_ms % self._precision_ms
-
-    @property
-    def _window(self) -> int:
-        """How many slots ahead the wheel is used."""
-        bound = min(_WHEEL_SLOTS - _BLANK_SLOTS, I32_MAX // self._precision_ms)
-        asked = self._config.timer_roll_window_slot
-        return asked if 2 <= asked <= bound else bound
+        count = self.intake.step(first_ms)
+        self._rates.enqueued += count
+        return 0.0 if count >= ENQUEUE_TURN_MAX else _STEP_S_MAX
 
     # --- out of the wheel -------------------------------------------------------------------------
 
@@ -319,7 +249,7 @@ class Timers:
     def _copy_of(self, record: Record, unit: TimerUnit) -> Record | None:
         now_ms = self._clock_ms()
         if unit.magic & ROLL:
-            slot_ms = self._slot_in(record)
+            slot_ms = self.intake.slot_in(record)
             return None if slot_ms is None else roll(record, slot_ms, unit.base_ms, now_ms)
         return release(record, unit.base_ms, now_ms)
 
@@ -386,11 +316,6 @@ class Timers:
             "timerEnqueueTps": str(self._rates.enqueued_tps),
             "timerDequeueTps": str(self._rates.dequeued_tps),
         }
-
-
-@lru_cache(maxsize=1_024)
-def _hash_of(topic: str) -> int:
-    return java_hash(topic)
 
 
 class _Rates:

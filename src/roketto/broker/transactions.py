@@ -37,13 +37,13 @@ from roketto.store.errors import StoreError
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.store import PutResult, Store
 
-__all__ = ["Transactions"]
+__all__ = ["OpenTransaction", "Transactions"]
 
 log = logging.getLogger(__name__)
 
 GROUP: Final = "CID_RMQ_SYS_TRANS"
 OPEN_MAX: Final = 1_000_000
-"""Transactions that may be open, of some 250 bytes each; no more half messages are taken then."""
+"""Transactions that may be open, of some 300 bytes each; no more half messages are taken then."""
 TURN_MAX: Final = 64
 """Half messages that are asked about before others get their turn."""
 
@@ -54,17 +54,31 @@ _BEAT_S: Final = 0.5
 _HOUR_MS: Final = 3_600_000
 
 
-class _Open:
+class OpenTransaction:
     """A transaction that nobody has decided: its first link, its last one, and when to ask."""
 
-    __slots__ = ("due_ms", "first", "log_offset", "offset")
+    __slots__ = ("due_ms", "first", "group", "log_offset", "offset", "queue_id", "topic")
 
-    def __init__(self, first: int, offset: int, log_offset: int, due_ms: int) -> None:
+    def __init__(
+        self,
+        first: int,
+        offset: int,
+        log_offset: int,
+        due_ms: int,
+        group: str = "",
+        topic: str = "",
+        queue_id: int = 0,
+    ) -> None:
         self.first: int = first
         self.offset: int = offset
         self.log_offset: int = log_offset
         self.due_ms: int = due_ms
         """Its producers are not asked before."""
+        self.group: str = group
+        """Of its producers, if it is a plain one with a single link; then ``topic`` and
+        ``queue_id`` say where its message belongs. Empty: the log has to be asked for all that."""
+        self.topic: str = topic
+        self.queue_id: int = queue_id
 
 
 class Transactions:
@@ -100,7 +114,7 @@ class Transactions:
         self._give_up = give_up
         self._ask = ask
         self._clock_ms = clock_ms
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, OpenTransaction] = {}
         """By the first link, in the order of the last ones."""
         self._decided: list[int] = []
         """Offsets of half messages that no message of the op topic speaks of yet."""
@@ -122,9 +136,14 @@ class Transactions:
         """How many are open."""
         return len(self._open)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no more half messages are taken."""
+        return len(self._open) >= OPEN_MAX
+
     def prepare(self, record: Record) -> PutResult:
         """Store a message that waits for the end of its transaction."""
-        if len(self._open) >= OPEN_MAX:
+        if self.is_full:
             raise PutRefusedError(
                 PutStatus.SERVICE_NOT_AVAILABLE,
                 f"{len(self._open)} transactions are open, the bound; let producers of their groups"
@@ -142,8 +161,40 @@ class Transactions:
             immunity = self._config.transaction_time_out
         born_ms = min(half.born_time_ms, self._clock_ms())  # nobody's clock puts it off for long
         self._open.pop(first, None)
-        self._open[first] = _Open(first, half.queue_offset, log_offset, born_ms + immunity)
+        self._open[first] = OpenTransaction(
+            first, half.queue_offset, log_offset, born_ms + immunity
+        )
         self._half_end = half.queue_offset + 1
+
+    def enter_plain(
+        self,
+        offset: int,
+        log_offset: int,
+        born_time_ms: int,
+        group: str,
+        topic: str,
+        queue_id: int,
+    ) -> None:
+        """A half message was stored that says nothing of when its producer wants to be asked."""
+        born_ms = min(born_time_ms, self._clock_ms())
+        self._open[offset] = OpenTransaction(
+            offset, offset, log_offset, born_ms + self._config.transaction_time_out, group, topic,
+            queue_id,
+        )  # fmt: skip
+        self._half_end = offset + 1
+
+    def find_plain(self, offset: int, log_offset: int, group: str) -> OpenTransaction | None:
+        """The open transaction of a plain half message of a group, by its places; None else."""
+        found = self._open.get(offset)
+        if (
+            found is None
+            or not found.group
+            or found.group != group
+            or found.offset != offset
+            or found.log_offset != log_offset
+        ):
+            return None
+        return found
 
     def find_open(self, first: int) -> int | None:
         """Where the last link of an open transaction is in the log; None if it was decided."""
@@ -156,7 +207,10 @@ class Transactions:
         Its message is stored, if there is one to store, up to ``end``.
         """
         found = self._open.pop(first)
-        self._decided += sorted({first, offset, found.offset})
+        if first == offset == found.offset:
+            self._decided.append(first)
+        else:
+            self._decided += sorted({first, offset, found.offset})
         self._end = max(self._end, end)
         if self._soon is None:
             self.write_decided()
@@ -242,7 +296,7 @@ class Transactions:
             if is_open and self._clock_ms() >= found.due_ms and not self._check_one(found):
                 break
 
-    def _check_one(self, found: _Open) -> bool:
+    def _check_one(self, found: OpenTransaction) -> bool:
         """Ask about one, or give it up; False if the store does not take it."""
         try:
             half = self._store.record_at(found.log_offset)

@@ -169,13 +169,31 @@ class TimerLog:
 
     def append(self, unit: TimerUnit) -> int:
         """Add a unit; its position."""
-        rest = self._file_bytes - self.end % self._file_bytes
+        return self.append_fields(
+            unit.previous, unit.magic, unit.base_ms, unit.delay_ms, unit.log_offset, unit.size,
+            unit.topic_hash,
+        )  # fmt: skip
+
+    def append_fields(
+        self,
+        previous: int,
+        magic: int,
+        base_ms: int,
+        delay_ms: int,
+        log_offset: int,
+        size: int,
+        topic_hash: int,
+    ) -> int:
+        """The same for a unit that is only its fields."""
+        position = self.end
+        rest = self._file_bytes - position % self._file_bytes
         if rest < UNIT_BYTES + _BLANK.size:
             self._tail += self._blank(self._file_bytes - rest).ljust(rest, b"\0")
-            self.end += rest
-        position = self.end
-        self._tail += _UNIT.pack(UNIT_BYTES, *unit, 0)
-        self.end += UNIT_BYTES
+            position += rest
+        self._tail += _UNIT.pack(
+            UNIT_BYTES, previous, magic, base_ms, delay_ms, log_offset, size, topic_hash, 0
+        )
+        self.end = position + UNIT_BYTES
         return position
 
     @property

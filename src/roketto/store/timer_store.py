@@ -197,10 +197,16 @@ class TimerStore:
     ) -> None:
         """Put a message into the slot of a time."""
         assert self.read_ms <= slot_ms <= self.slot_max_ms, f"{slot_ms} is not in the wheel"
-        slot = self.wheel.slot(slot_ms)
-        unit = TimerUnit(slot.last, magic, base_ms, slot_ms - base_ms, log_offset, size, topic_hash)
-        self._link(slot, self.log.append(unit), unit)
-        self._count(unit)
+        slot = self.wheel.change(slot_ms)
+        position = self.log.append_fields(
+            slot.last, magic, base_ms, slot_ms - base_ms, log_offset, size, topic_hash
+        )
+        if slot.first == NO_UNIT:
+            slot.first = position
+        slot.last = position
+        step = -1 if magic & DELETE else 1
+        slot.messages += step
+        self.pending += step
 
     def _link(self, slot: Slot, position: int, unit: TimerUnit) -> None:
         """Let a slot end with a unit."""

@@ -31,6 +31,11 @@ _TICK: Final = struct.Struct(">q24x")
 _COUNT: Final = struct.Struct(">q16xi4x")
 _LOOK_SLOTS: Final = 4_096
 """Slots that are looked at in one turn."""
+_PAGE_SLOTS: Final = 128
+"""What is read at once where one slot is asked for, and how near to each other changed slots are
+that are written at once: 4 KiB, so that no block is filled that was a hole of the file."""
+_PAGES_MAX: Final = 1_024
+"""Pages that are remembered until the next write: the slots of a day and a half."""
 
 
 class Slot(NamedTuple):
@@ -44,6 +49,23 @@ class Slot(NamedTuple):
 
 
 EMPTY: Final = Slot(-1, -1, -1, 0)
+
+
+class ChangedSlot:
+    """The same while messages come to it: what the file has of it is older."""
+
+    __slots__ = ("first", "last", "magic", "messages", "tick")
+
+    def __init__(self, tick: int, first: int, last: int, messages: int, magic: int) -> None:
+        self.tick: int = tick
+        self.first: int = first
+        self.last: int = last
+        self.messages: int = messages
+        self.magic: int = magic
+
+    def as_slot(self) -> Slot:
+        """What it is now."""
+        return Slot(self.tick, self.first, self.last, self.messages, self.magic)
 
 
 class TimerWheel:
@@ -61,8 +83,9 @@ class TimerWheel:
         self.precision_ms = precision_ms
         self.slots = slots
         self._files = files
-        self._fresh: dict[int, Slot] = {}
-        self._frozen: dict[int, Slot] = {}
+        self._fresh: dict[int, ChangedSlot] = {}
+        self._frozen: dict[int, ChangedSlot] = {}
+        self._pages: dict[int, bytes] = {}
 
     def open(self) -> bool:
         """Make the file if it is not there; False if it is not that of such a wheel."""
@@ -73,7 +96,7 @@ class TimerWheel:
 
     def clear(self) -> None:
         """Make an empty wheel of it."""
-        self._fresh, self._frozen = {}, {}
+        self._fresh, self._frozen, self._pages = {}, {}, {}
         self._files.remove(self.path)
         self._files.create_sparse(self.path, self.slots * SLOT_BYTES)
         self._files.sync(self.path)
@@ -85,16 +108,37 @@ class TimerWheel:
         """The messages of a time."""
         tick = time_ms // self.precision_ms
         index = tick % self.slots
-        slot = self._fresh.get(index) or self._frozen.get(index)
-        if slot is None:
-            raw = self._files.read_at(self.path, index * SLOT_BYTES, SLOT_BYTES)
-            slot = Slot._make(_SLOT.unpack(raw))
+        changed = self._fresh.get(index) or self._frozen.get(index)
+        slot = self._slot_in_file(index) if changed is None else changed.as_slot()
         return slot if slot.tick == tick else EMPTY
+
+    def _slot_in_file(self, index: int) -> Slot:
+        number = index // _PAGE_SLOTS
+        page = self._pages.get(number)
+        if page is None:
+            begin = number * _PAGE_SLOTS
+            count = min(_PAGE_SLOTS, self.slots - begin)
+            page = self._files.read_at(self.path, begin * SLOT_BYTES, count * SLOT_BYTES)
+            if len(self._pages) >= _PAGES_MAX:
+                self._pages.clear()
+            self._pages[number] = page
+        return Slot._make(_SLOT.unpack_from(page, index % _PAGE_SLOTS * SLOT_BYTES))
 
     def put(self, time_ms: int, first: int, last: int, count: int, magic: int = 0) -> None:
         """Give a time its messages; those of another time in the same place are forgotten."""
         tick = time_ms // self.precision_ms
-        self._fresh[tick % self.slots] = Slot(tick, first, last, count, magic)
+        self._fresh[tick % self.slots] = ChangedSlot(tick, first, last, count, magic)
+
+    def change(self, time_ms: int) -> ChangedSlot:
+        """The slot of a time, for its caller to change at once."""
+        tick = time_ms // self.precision_ms
+        index = tick % self.slots
+        changed = self._fresh.get(index)
+        if changed is None or changed.tick != tick:
+            slot = self.slot(time_ms)
+            changed = ChangedSlot(tick, slot.first, slot.last, slot.messages, slot.magic)
+            self._fresh[index] = changed
+        return changed
 
     def next_used(self, begin_ms: int, end_ms: int) -> int:
         """The first time from ``begin_ms`` on that has messages, or how far was looked for one.
@@ -139,7 +183,32 @@ class TimerWheel:
         self._fresh = {}
 
     def write_frozen(self) -> None:
-        """Bring what was taken to the file; durable after a sync of that."""
-        for index in sorted(self._frozen):
-            self._files.write_at(self.path, index * SLOT_BYTES, _SLOT.pack(*self._frozen[index]))
+        """Bring what was taken to the file; durable after a sync of that.
+
+        What lies between two slots that are near to each other is written as it is.
+        """
+        self._pages.clear()
+        indexes = sorted(self._frozen)
+        at = 0
+        while at < len(indexes):
+            begin = end = indexes[at]
+            stop = at + 1
+            while (
+                stop < len(indexes)
+                and indexes[stop] - end <= _PAGE_SLOTS
+                and indexes[stop] - begin < _LOOK_SLOTS
+            ):
+                end = indexes[stop]
+                stop += 1
+            self._write_span(begin, indexes[at:stop])
+            at = stop
         self._frozen = {}
+
+    def _write_span(self, begin: int, indexes: list[int]) -> None:
+        size = (indexes[-1] + 1 - begin) * SLOT_BYTES
+        span = bytearray(size)
+        if size > len(indexes) * SLOT_BYTES:
+            span[:] = self._files.read_at(self.path, begin * SLOT_BYTES, size)
+        for index in indexes:
+            _SLOT.pack_into(span, (index - begin) * SLOT_BYTES, *self._frozen[index].as_slot())
+        self._files.write_at(self.path, begin * SLOT_BYTES, bytes(span))

@@ -10,7 +10,7 @@ import pytest
 
 from roketto.broker import timers as module
 from roketto.broker.copies import LOOKS_PER_TURN
-from roketto.broker.timers import ENQUEUE_TURN_MAX
+from roketto.broker.timer_intake import ENQUEUE_TURN_MAX
 from roketto.broker.turn import TURN_MESSAGES_MAX
 from roketto.protocol.bodies.topics import TopicConfig
 from roketto.protocol.names import TIMER_TOPIC
@@ -300,15 +300,6 @@ def test_what_lies_beyond_the_wheel_rolls_too(rig: SendRig) -> None:
     rig.pass_ms(10_000)
     work(rig)
     assert bodies(rig) == [b"x", b"far", b"new"]
-
-
-def test_an_odd_window_is_that_of_java(rig: SendRig) -> None:
-    """Seven days without a minute; and no delay is longer than a unit can say."""
-    for window in (0, 1, 604_741):
-        rig.config.timer_roll_window_slot = window
-        assert rig.timers._window == 604_740
-    rig.timers._precision_ms = 3_600_000
-    assert rig.timers._window == (1 << 31) // 3_600_000
 
 
 # --- recalling ------------------------------------------------------------------------------------

@@ -3,6 +3,9 @@
 import struct
 from pathlib import Path
 
+import pytest
+
+from roketto.store import timer_wheel
 from roketto.store.files import Files
 from roketto.store.timer_wheel import EMPTY, SLOT_BYTES, SLOTS, Slot, TimerWheel
 
@@ -116,3 +119,65 @@ def test_a_wheel_of_another_size_is_damage(tmp_path: Path) -> None:
     wheel.clear()
     assert wheel.slot(1_000) == wheel.slot(2_000) == EMPTY
     assert path.stat().st_size == SMALL * SLOT_BYTES
+
+
+def test_changes_that_are_near_to_each_other_are_written_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies between them stays what it was; those far apart do not fill what is between."""
+    wheel = open_wheel(tmp_path, 10_000)
+    between = Slot(1_050, 5, 6, 7, 8)
+    wheel.put(1_050_000, *between[1:])
+    flush(wheel)
+    ticks = [1_000, 1_001, 1_100, 1_228, 1_357, 9_999]
+    for tick in ticks:
+        wheel.put(tick * 1000, tick, tick, 1)
+    writes: list[tuple[int, int]] = []
+    write_at = Files.write_at
+
+    def note(files: Files, path: Path, at: int, data: bytes) -> None:
+        writes.append((at // SLOT_BYTES, len(data) // SLOT_BYTES))
+        write_at(files, path, at, data)
+
+    monkeypatch.setattr(Files, "write_at", note)
+    flush(wheel)
+    assert writes == [(1_000, 229), (1_357, 1), (9_999, 1)]
+    again = open_wheel(tmp_path, 10_000)
+    assert again.slot(1_050_000) == between
+    assert [again.slot(tick * 1000).last for tick in ticks] == ticks
+
+
+def test_a_write_has_a_bound(tmp_path: Path) -> None:
+    """However many slots have changed in a row."""
+    wheel = open_wheel(tmp_path, 10_000)
+    for tick in range(9_000):
+        wheel.put(tick * 1000, tick, tick, 1)
+    flush(wheel)
+    again = open_wheel(tmp_path, 10_000)
+    assert all(again.slot(tick * 1000).last == tick for tick in range(9_000))
+
+
+def test_a_slot_is_changed_from_what_it_was(tmp_path: Path) -> None:
+    """Of another time in its place nothing is left; what was taken for the disk is not changed."""
+    wheel = open_wheel(tmp_path)
+    wheel.put(1_000, 1, 2, 3, 4)
+    flush(wheel)
+    wheel.change(1_000).last = 9
+    assert wheel.slot(1_000) == Slot(1, 1, 9, 3, 4)
+    wheel.freeze()
+    wheel.change(1_000).last = 10
+    wheel.write_frozen()
+    assert open_wheel(tmp_path).slot(1_000).last == 9
+    assert wheel.change(1_000).last == 10
+    assert wheel.change(21_000).last == EMPTY.last
+    assert wheel.slot(1_000) == EMPTY
+
+
+def test_pages_that_were_read_are_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a bound all are forgotten, and read again."""
+    monkeypatch.setattr(timer_wheel, "_PAGES_MAX", 2)
+    wheel = open_wheel(tmp_path, 1_000)
+    wheel.put(500_000, 1, 1, 1)
+    flush(wheel)
+    assert [wheel.slot(tick * 1000).messages for tick in (1, 200, 500, 1, 999)] == [0, 0, 1, 0, 0]
+    assert len(wheel._pages) <= 2
