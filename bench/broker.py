@@ -20,6 +20,7 @@ from broker_servers import JAVA_HEAP_MB, ROKETTO
 from broker_sizes import QUICK, Sizes
 from broker_stats import measure_stats
 from broker_timers import measure_pending, measure_timers
+from broker_transactions import measure_transactions
 from report import Report
 from roketto.compiled import is_compiled
 
@@ -30,6 +31,7 @@ SECTIONS: Final[dict[str, Callable[[Report, Rig], None]]] = {
     "push": measure_push,
     "send": measure_send,
     "once": measure_once,
+    "transactions": measure_transactions,
     "batch": measure_batch,
     "queues": measure_queues,
     "memory": measure_memory,

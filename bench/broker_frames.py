@@ -23,6 +23,7 @@ from roketto.protocol.command import Command, encode_command
 from roketto.protocol.headers.base import encode_header
 from roketto.protocol.headers.offsets import GetMaxOffsetRequest
 from roketto.protocol.headers.topics import CreateTopicRequest
+from roketto.protocol.sysflags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
 
 BATCH: Final = 32
 PULL: Final = 32
@@ -57,6 +58,34 @@ def send_frames(
         of_one["i"] += properties
     code = RequestCode.SEND_MESSAGE_V2
     return [encode_command(java_command(code, of_one, body)) for of_one in fields]
+
+
+def transaction_frames(topic: str, queues: int, body_bytes: int) -> list[bytes]:
+    """A half message to each queue in turn, and behind each its commit, for the generator to fill.
+
+    A producer sends the end of a transaction one-way. Here an answer is asked for: a transaction
+    counts when it is committed, and no more of them are on their way than the load says.
+    """
+    body = (b"abcdefghijklmnopqrstuvwxyz" * (body_bytes // 26 + 1))[:body_bytes]
+    frames = []
+    for queue in range(queues):
+        half = _send_fields(topic, queue)
+        half["f"] = str(TRANSACTION_PREPARED)
+        half["i"] = f"TRAN_MSG\x01true\x02{half['i']}PGROUP\x01{_PRODUCER}\x02"
+        end = {
+            "producerGroup": _PRODUCER,
+            "bname": BROKER_NAME,
+            "commitLogOffset": "@L",
+            "topic": topic,
+            "msgId": "@K",
+            "tranStateTableOffset": "@Q",
+            "commitOrRollback": str(TRANSACTION_COMMIT),
+            "transactionId": "@K",
+            "fromTransactionCheck": "false",
+        }
+        frames.append(encode_command(java_command(RequestCode.SEND_MESSAGE_V2, half, body)))
+        frames.append(encode_command(java_command(RequestCode.END_TRANSACTION, end)))
+    return frames
 
 
 def batch_frames(topic: str, queues: int, body_bytes: int) -> list[bytes]:

@@ -5,14 +5,17 @@
  * Standard input has frames of requests, which are sent in turn again and again. Each time a frame
  * gets an opaque of its own, and new last digits for every unique key in it. Answers may come in any
  * order. Each must be a success; those of pulls must have MESSAGES messages from the offset that was
- * asked for. With MESSAGES 0 the requests are no pulls. Code 2, by which a broker refuses work, is
- * counted apart. Figures are of the SECONDS after RAMP_S, or of all if REQUESTS says how many to send;
- * then the rest is waited for. PIDS, with commas between them, are the processes of the broker.
- * Prints one line of JSON.
+ * asked for. With MESSAGES 0 the requests are no pulls. With -1 they are transactions: frames come in
+ * pairs, a half message and its end, which is sent as soon as the half message was answered, with its
+ * offset in the log for @L, that in its queue for @Q and its key for @K. A transaction counts when its
+ * end is answered, and takes as long as both. Code 2, by which a broker refuses work, is counted
+ * apart. Figures are of the SECONDS after RAMP_S, or of all if REQUESTS says how many to send; then
+ * the rest is waited for. PIDS, with commas between them, are the processes of the broker. Prints one
+ * line of JSON.
  */
 #include "broker_wire.h"
 
-enum { KEY_DIGITS = 32, KEY_COUNTED = 12 };
+enum { KEY_DIGITS = 32, KEY_COUNTED = 12, ID_DIGITS = 32, VALUE_BYTES = 64, VALUES = 4 };
 
 struct request {
   char* frame;
@@ -27,6 +30,7 @@ struct slot {
   const struct request* request; /* NULL while nothing is on its way */
   uint64_t sent_ns;
   uint32_t opaque;
+  int is_ending; /* the end of a transaction is on its way */
 };
 
 struct peer {
@@ -41,6 +45,7 @@ static size_t request_count, frame_bytes_max;
 static uint64_t made, to_make = UINT64_MAX, on_way, answered, refused;
 static unsigned in_flight;
 static long messages;
+static size_t frames_each = 1;
 static int poll_fd;
 
 static size_t find_keys(const char* frame, size_t bytes, size_t* at) {
@@ -63,6 +68,7 @@ static void prepare(struct request* r, char* frame, size_t bytes) {
   r->keys_at = malloc((r->keys + 1) * sizeof *r->keys_at);
   find_keys(frame, bytes, r->keys_at);
   r->queue_offset = number_in(frame, bytes, "queueOffset", -1);
+  bytes += VALUES * VALUE_BYTES; /* those that an end has more */
   if (bytes > frame_bytes_max) frame_bytes_max = bytes;
 }
 
@@ -75,7 +81,13 @@ static void read_requests(void) {
     prepare(&requests[i], at, 4 + get32(at));
     at += requests[i].bytes;
   }
-  if (!request_count) fail("no frames on standard input");
+  if (!request_count || request_count % frames_each) fail("no frames on standard input, or half of one");
+}
+
+/* Give a slot the next opaque that is its own. */
+static uint32_t next_opaque(struct slot* slot, unsigned number) {
+  slot->opaque = slot->opaque + in_flight < OPAQUES ? slot->opaque + in_flight : number;
+  return OPAQUE_FIRST + slot->opaque;
 }
 
 /* Put the next request behind what a connection has still to send. */
@@ -83,12 +95,11 @@ static void make_request(struct peer* p, unsigned number, uint64_t now) {
   static const char digits[] = "0123456789ABCDEF";
   static uint64_t keys_made;
   if (made == to_make) return;
-  const struct request* r = &requests[made % request_count];
+  const struct request* r = &requests[made * frames_each % request_count];
   struct slot* slot = &p->slots[number];
   char* frame = p->out + p->out_bytes;
   memcpy(frame, r->frame, r->bytes);
-  slot->opaque = slot->opaque + in_flight < OPAQUES ? slot->opaque + in_flight : number;
-  put_opaque(frame + r->opaque_at, OPAQUE_FIRST + slot->opaque);
+  put_opaque(frame + r->opaque_at, next_opaque(slot, number));
   for (size_t i = 0; i < r->keys; i++) {
     uint64_t key = keys_made++;
     char* at = frame + r->keys_at[i];
@@ -97,8 +108,47 @@ static void make_request(struct peer* p, unsigned number, uint64_t now) {
   p->out_bytes += r->bytes;
   slot->request = r;
   slot->sent_ns = now;
+  slot->is_ending = 0;
   made++;
   on_way++;
+}
+
+/* The text of a field of an answer. */
+static void text_in(const struct answer* a, const char* name, char value[VALUE_BYTES]) {
+  char quoted[VALUE_BYTES];
+  size_t quoted_bytes = (size_t)snprintf(quoted, sizeof quoted, "\"%s\":\"", name), length = 0;
+  const char* at = memmem(a->header, a->header_bytes, quoted, quoted_bytes);
+  const char* end = a->header + a->header_bytes;
+  if (!at) fail_answer("a half message has no place", a);
+  for (at += quoted_bytes; at < end && *at != '"' && length < VALUE_BYTES - 1; at++) value[length++] = *at;
+  value[length] = 0;
+}
+
+/* Put the end of a transaction behind what a connection has still to send. */
+static void make_end(struct peer* p, unsigned number, const struct answer* a) {
+  struct slot* slot = &p->slots[number];
+  const struct request* r = slot->request + 1;
+  char id[VALUE_BYTES], log[VALUE_BYTES], queue[VALUE_BYTES], key[VALUE_BYTES];
+  text_in(a, "msgId", id);
+  text_in(a, "queueOffset", queue);
+  text_in(a, "transactionId", key);
+  if (strlen(id) != ID_DIGITS) fail_answer("a half message has an id of another length", a);
+  snprintf(log, sizeof log, "%llu", strtoull(id + ID_DIGITS / 2, NULL, 16));
+  char *frame = p->out + p->out_bytes, *to = frame;
+  for (size_t at = 0; at < r->bytes; at++) {
+    if (at == r->opaque_at) put_opaque(r->frame + at, next_opaque(slot, number));
+    const char* value = NULL;
+    if (at >= 8 && r->frame[at] == '@') {
+      char kind = r->frame[++at];
+      value = kind == 'L' ? log : kind == 'Q' ? queue : key;
+    }
+    if (value) to = stpcpy(to, value);
+    else *to++ = r->frame[at];
+  }
+  put32(frame, (uint32_t)(to - frame - 4));
+  put32(frame + 4, (uint32_t)(to - frame - 8));
+  p->out_bytes += (size_t)(to - frame);
+  slot->is_ending = 1;
 }
 
 static void push(struct peer* p) {
@@ -133,8 +183,8 @@ static void check_messages(const struct answer* a, const struct request* r) {
   }
 }
 
-/* Which request of the connection an answer is for; the slot is free again. */
-static unsigned settle(struct peer* p, const struct answer* a, uint64_t now) {
+/* Take an answer, and let the next request of its slot follow. */
+static void settle(struct peer* p, const struct answer* a, uint64_t now) {
   unsigned number = (unsigned)((a->opaque - OPAQUE_FIRST) % in_flight);
   struct slot* slot = &p->slots[number];
   if (a->opaque < OPAQUE_FIRST || !slot->request || slot->opaque + OPAQUE_FIRST != a->opaque)
@@ -143,13 +193,17 @@ static unsigned settle(struct peer* p, const struct answer* a, uint64_t now) {
     refused++;
   } else {
     if (a->code != 0) fail_answer("a request failed", a);
-    if (messages) check_messages(a, slot->request);
+    if (frames_each > 1 && !slot->is_ending) {
+      make_end(p, number, a);
+      return;
+    }
+    if (messages > 0) check_messages(a, slot->request);
     answered++;
     count_latency(now - slot->sent_ns);
   }
   slot->request = NULL;
   on_way--;
-  return number;
+  make_request(p, number, now);
 }
 
 static void serve(struct peer* p) {
@@ -162,7 +216,7 @@ static void serve(struct peer* p) {
     p->out_at = 0;
   }
   for (; take_answer(p->in + at, p->in_bytes - at, &a); at += a.frame_bytes)
-    make_request(p, settle(p, &a, now), now);
+    settle(p, &a, now);
   memmove(p->in, p->in + at, p->in_bytes -= at);
 }
 
@@ -199,6 +253,7 @@ int main(int argc, char** argv) {
   in_flight = (unsigned)atoi(argv[4]);
   double ramp_s = atof(argv[5]), seconds = atof(argv[6]);
   messages = atol(argv[7]);
+  if (messages < 0) frames_each = 2;
   const char* pids = argv[8];
   if (argc > 9) to_make = strtoull(argv[9], NULL, 10);
   poll_fd = epoll_create1(0);

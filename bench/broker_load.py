@@ -18,6 +18,7 @@ _RAMP_S: Final = 0.3
 _LATENCY_RAMP_S: Final = 1.0
 _LONGEST_S: Final = 3600.0
 _SPARE_S: Final = 60.0
+_TRANSACTIONS: Final = -1
 
 REFUSED_SHARE_MAX: Final = 0.01
 """Java refuses what has waited for 200 ms. A few are a note; more, and the rate means nothing,
@@ -95,10 +96,15 @@ def put_load(
     *,
     messages: int = 1,
     pulls: bool = False,
+    transactions: bool = False,
     refused_share_max: float = REFUSED_SHARE_MAX,
 ) -> Outcome:
-    """Send the frames in turn for so long; each has or brings so many messages."""
-    words = [load.connections, load.in_flight, _RAMP_S, seconds, messages if pulls else 0]
+    """Send the frames in turn for so long; each has or brings so many messages.
+
+    Of ``transactions`` each pair of frames is one, and is answered when it is committed.
+    """
+    kind = _TRANSACTIONS if transactions else messages if pulls else 0
+    words = [load.connections, load.in_flight, _RAMP_S, seconds, kind]
     got = _run_generator("broker_load", server, frames, words, (), seconds)
     _check_refused(server, got, refused_share_max)
     return Outcome(_figures(got, messages), int(got["answered_in_all"]))

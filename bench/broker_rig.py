@@ -62,13 +62,15 @@ class Rig:
         *,
         messages: int = 1,
         pulls: bool = False,
+        transactions: bool = False,
     ) -> Outcome:
         """One round."""
         sizes = self.sizes
         refused_share_max = sizes.refused_share_max
         return put_load(
             server, frames, load, sizes.round_s,
-            messages=messages, pulls=pulls, refused_share_max=refused_share_max,
+            messages=messages, pulls=pulls, transactions=transactions,
+            refused_share_max=refused_share_max,
         )  # fmt: skip
 
     def stop_pair(self) -> None:

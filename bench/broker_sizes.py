@@ -28,6 +28,7 @@ class Sizes:
     push_messages: int = 400_000
     push_rounds: int = 3
     starts: int = 3
+    transaction_loads: tuple[Load, ...] = (Load(1, 1), Load(16, 1), Load(64, 16))
     timer_loads: tuple[Load, ...] = (Load(16, 1), Load(64, 16))
     timers_pending: int = 1_000_000
     timers_due: int = 8_000
@@ -55,6 +56,7 @@ QUICK: Final = Sizes(
     push_messages=20_000,
     push_rounds=1,
     starts=1,
+    transaction_loads=(Load(16, 1),),
     timer_loads=(Load(16, 1),),
     timers_pending=20_000,
     timers_due=800,

@@ -203,6 +203,76 @@ def test_a_pull_that_brings_anything_else_ends_the_run(
     assert text in done.stderr
 
 
+HALF_ID = f"7F00000100002A9F{4_711:016X}"
+
+
+def end_frame() -> bytes:
+    fields = {
+        "producerGroup": "P", "commitLogOffset": "@L", "msgId": "@K", "commitOrRollback": "8",
+        "tranStateTableOffset": "@Q",
+    }  # fmt: skip
+    return encode_command(Command(37, fields, b"", 100_000_000))
+
+
+def answer_half(request: Command) -> Command:
+    assert request.ext is not None
+    key = decode_properties(request.ext["i"].encode())["UNIQ_KEY"]
+    place = {"msgId": HALF_ID, "queueId": request.ext["e"], "queueOffset": "12"}
+    return request.answer(0, {**place, "transactionId": key})
+
+
+def test_each_transaction_is_ended_once_by_what_its_half_message_was_told(
+    generators: Path,
+) -> None:
+    """The end names the place and the key of its half message; then the next one follows."""
+    halves: dict[str, str] = {}
+    ends: list[dict[str, str]] = []
+
+    def answer(request: Command) -> Sequence[Command]:
+        assert request.ext is not None
+        if request.code == 310:
+            told = answer_half(request)
+            assert told.ext is not None
+            halves[told.ext["transactionId"]] = request.ext["e"]
+            return [told]
+        ends.append(dict(request.ext))
+        return [request.answer()]
+
+    with fake_broker(answer) as port:
+        frames = [send_frame(0), end_frame(), send_frame(1), end_frame()]
+        done = generate(generators / "broker_load", port, load_words(3, 4, 100, -1), frames)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["answered_in_all"] == 100
+    assert len(halves) == 100
+    assert [*halves.values()].count("0") == 50
+    assert {end["msgId"] for end in ends} == set(halves)
+    assert len(ends) == 100
+    assert {(end["commitLogOffset"], end["tranStateTableOffset"]) for end in ends} == {
+        ("4711", "12")
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (lambda request: [request.answer()], "a half message has no place"),
+        (
+            lambda request: [
+                answer_half(request) if request.code == 310 else request.answer(1, remark="gone")
+            ],
+            "gone",
+        ),
+    ],
+)
+def test_a_transaction_that_fails_ends_the_run(generators: Path, answer: Answer, text: str) -> None:
+    """Its half message without a place, or its end refused."""
+    with fake_broker(answer) as port:
+        frames = [send_frame(0), end_frame()]
+        done = generate(generators / "broker_load", port, load_words(1, 1, 9, -1), frames)
+    assert done.returncode == 1
+    assert text in done.stderr
+
+
 class OneQueue:
     """A broker with one queue: sends are kept, a long poll is answered when there is something."""
 
@@ -286,6 +356,7 @@ def test_a_quick_look_at_the_broker_has_every_figure(tmp_path: Path) -> None:
         *(figures["queues"][f"{queues} queues, 64x16"] for queues in (8, 200)),
         figures["latency"]["end to end"],
         figures["timers"]["timer send, 16x1"],
+        figures["transactions"]["transaction, 16x1"],
     ]
     for figure in compared:
         for server in ("roketto", "java"):

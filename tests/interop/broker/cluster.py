@@ -69,7 +69,8 @@ class Cluster(ABC):
         self.main: BrokerAddress
         """The broker that most tests use; clients may create topics on no other."""
         self._folder = folder
-        self._ports = {"broker-a": lease_ports(BROKER_PORTS), "broker-b": lease_ports(BROKER_PORTS)}
+        names = ("broker-a", "broker-b", "broker-c")
+        self._ports = {name: lease_ports(BROKER_PORTS) for name in names}
         self._configs: dict[str, Mapping[str, str]] = {}
 
     def __enter__(self) -> Self:
@@ -87,7 +88,7 @@ class Cluster(ABC):
             lease.release()
 
     def start(self, name: str, config: Mapping[str, str] | None = None) -> BrokerAddress:
-        """Start a master, "broker-a" or "broker-b", and wait until the name server knows it."""
+        """Start a master, one of three, and wait until the name server knows it."""
         port = self._ports[name].first
         if config is not None:
             self._configs[name] = config

@@ -20,7 +20,9 @@ def rig(tmp_path: Path) -> Iterator[SendRig]:
 
 
 def send(rig: SendRig, delay_ms: int = 5_000) -> None:
+    """Store a message that nobody remembers."""
     rig.send(properties=PLAIN | {"TIMER_DELAY_MS": str(delay_ms)})
+    rig.timers.intake._notes.clear()
 
 
 def log_offsets(rig: SendRig) -> list[int]:

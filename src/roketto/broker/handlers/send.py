@@ -3,15 +3,17 @@
 A topic with a dedup window takes each message once: see dedup.py. The message of a retry that came
 before is answered with the place of the first.
 
-A message that asks for nothing special, as nearly all do, takes ``plain_send.store_plain``; from
-connections that FastJSON writes to, ``send_lane`` leads there before this is asked. What is not as
-plain as that takes ``send_any``, which looks at everything, in the order of Java's checks.
+A message that asks for nothing special, as nearly all do, takes ``plain_send.store_plain``, and one
+that only waits ``aside_send.store_aside``; from connections that FastJSON writes to, ``send_lane``
+leads there before this is asked. What is not as plain as that takes ``send_any``, which looks at
+everything, in the order of Java's checks.
 """
 
 import random
 from collections.abc import Mapping
 from typing import Final
 
+from roketto.broker.aside_send import aside_key, store_aside
 from roketto.broker.context import Context, Handler
 from roketto.broker.dedup import find_first, queue_of, wait_until_ready
 from roketto.broker.dedup_window import DedupWindow
@@ -77,17 +79,25 @@ def send_v2(context: Context, connection: Connection, request: Command) -> Reply
         return send_any(context, connection, request)
     properties = ext.get("i", "")
     key = unique_key(properties)
-    if not key:
-        return send_any(context, connection, request)
-    where = store_plain(
-        context, connection, ext.get("b", ""), int(queue), int(bits), int(born), int(flag),
-        properties, request.body, key,
-    )  # fmt: skip
+    handle = ""
+    if key:
+        where = store_plain(
+            context, connection, ext.get("b", ""), int(queue), int(bits), int(born), int(flag),
+            properties, request.body, key,
+        )  # fmt: skip
+    else:
+        key = aside_key(properties)
+        if not key:
+            return send_any(context, connection, request)
+        where, handle = store_aside(
+            context, connection, ext.get("b", ""), int(queue), int(bits), int(born), int(flag),
+            properties, request.body, key,
+        )  # fmt: skip
     if where == NOT_PLAIN:
         return send_any(context, connection, request)
     if request.flag & ONE_WAY_FLAG:
         return None
-    answer = _answer_plain(request, context.sending, where, queue, key)
+    answer = _answer_plain(request, context.sending, where, queue, key, handle)
     if "WAIT\x01true" in properties or waits_for_disk(encode_utf8(properties)):
         end = where[1] + where[2]
         return context.durability.answer_when_safe(connection, request, answer, end)
@@ -95,16 +105,18 @@ def send_v2(context: Context, connection: Connection, request: Command) -> Reply
 
 
 def _answer_plain(
-    request: Command, sending: Sending, where: Place, queue: str, key: str
+    request: Command, sending: Sending, where: Place, queue: str, key: str, handle: str
 ) -> Command:
     ext = {
         "msgId": f"{sending.id_prefix}{where[1]:016X}",
         "queueId": queue,
         "queueOffset": str(where[0]),
         "transactionId": key,
-        "MSG_REGION": sending.region,
-        "TRACE_ON": sending.trace,
     }
+    if handle:
+        ext["recallHandle"] = handle
+    ext[names.MSG_REGION] = sending.region
+    ext[names.TRACE_ON] = sending.trace
     return request.answer(0, ext)
 
 
