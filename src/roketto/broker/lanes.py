@@ -3,14 +3,18 @@
 from typing import Final
 
 from roketto.broker.context import Context
+from roketto.broker.end_lane import EndLane
 from roketto.broker.pull_lane import PullLane
 from roketto.broker.send_lane import SendLane
+from roketto.protocol.headers.end_frame import END_START
 from roketto.protocol.headers.pull_frame import PULL_START
 from roketto.remoting.connection import Connection
 
 _CODE_AT: Final = 4 + PULL_START.index(b"1")
 """Where the first digit of the code is in a frame whose header begins with it."""
 _PULL_DIGIT: Final = PULL_START[PULL_START.index(b"1")]
+_END_DIGIT: Final = END_START[END_START.index(b"7")]
+"""The second digit of that of a transaction's end, which begins like that of a send."""
 
 
 class Lanes:
@@ -19,11 +23,14 @@ class Lanes:
     def __init__(self, context: Context) -> None:
         self._send: SendLane = SendLane(context)
         self._pull: PullLane = PullLane(context)
+        self._end: EndLane = EndLane(context)
 
     def answer(self, connection: Connection, data: bytes, at: int, end: int) -> bool:
         """Whether one of the lanes has answered the frame; if not, nothing was done."""
-        if end - at <= _CODE_AT:
+        if end - at <= _CODE_AT + 1:
             return False
         if data[at + _CODE_AT] == _PULL_DIGIT:
             return self._pull.answer(connection, data, at, end)
+        if data[at + _CODE_AT + 1] == _END_DIGIT:
+            return self._end.answer(connection, data, at, end)
         return self._send.answer(connection, data, at, end)

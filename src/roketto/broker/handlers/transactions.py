@@ -11,14 +11,13 @@ from roketto.broker.dedup import note_committed
 from roketto.broker.half_messages import (
     as_asked,
     as_committed,
-    as_committed_plain,
     as_resumed,
     first_link,
     immunity_ms,
 )
-from roketto.broker.put import put, put_as_is
+from roketto.broker.plain_commit import NOT_PLAIN_END, commit_plain
+from roketto.broker.put import put
 from roketto.broker.timer_rules import TIMERS
-from roketto.broker.transactions import OpenTransaction
 from roketto.protocol import property_names as names
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
@@ -57,12 +56,12 @@ def end_transaction(context: Context, connection: Connection, request: Command) 
         return None
     if context.durability.is_busy:
         context.durability.refuse()
-    plain = context.transactions.find_plain(
-        header.half_queue_offset, header.log_offset, header.producer_group
-    )
-    if plain is not None and decision == TRANSACTION_COMMIT:
-        end = commit_plain(context, plain)
-        return None if request.is_one_way else _answer(context, connection, request, end)
+    if decision == TRANSACTION_COMMIT:
+        end = commit_plain(
+            context, header.half_queue_offset, header.log_offset, header.producer_group
+        )
+        if end != NOT_PLAIN_END:
+            return None if request.is_one_way else _answer(context, connection, request, end)
     half = _find_half(context, header)
     first = first_link(half)
     link_at = context.transactions.find_open(first)
@@ -81,23 +80,6 @@ def end_transaction(context: Context, connection: Connection, request: Command) 
 def _answer(context: Context, connection: Connection, request: Command, end: int) -> Reply:
     answer = request.answer(ResponseCode.SUCCESS)
     return context.durability.answer_when_safe(connection, request, answer, end)
-
-
-def commit_plain(context: Context, found: OpenTransaction) -> int:
-    """Commit a transaction whose half message is a plain one; where its message ends in the log.
-
-    PutRefusedError if the store does not take it: the transaction is open then.
-    """
-    half = context.store.record_at(found.log_offset)
-    committed = as_committed_plain(half, found.topic, found.queue_id)
-    if committed is None:
-        end = _commit(context, half)
-    else:
-        where = put_as_is(context.store, context.stats, committed)
-        note_committed(context, found.topic, committed.properties_raw, where.log_offset)
-        end = where.end
-    context.transactions.decide(found.first, found.offset, end)
-    return end
 
 
 def _find_half(context: Context, header: EndTransactionRequest) -> Record:
