@@ -32,5 +32,5 @@ def commit_plain(context: Context, offset: int, log_offset: int, group: str) -> 
         return NOT_PLAIN_END
     where = put_as_is(context.store, context.stats, committed)
     note_committed(context, found.topic, committed.properties_raw, where.log_offset)
-    transactions.decide(found.first, found.offset, where.end)
+    transactions.commit(found.first, found.offset, where.end)
     return where.end

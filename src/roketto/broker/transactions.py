@@ -81,6 +81,21 @@ class OpenTransaction:
         self.queue_id: int = queue_id
 
 
+class _Counts:
+    """How transactions went since the start."""
+
+    __slots__ = ("asked", "committed", "given_up", "rolled_back", "unheard")
+
+    def __init__(self) -> None:
+        self.committed: int = 0
+        self.rolled_back: int = 0
+        self.asked: int = 0
+        """Questions to producers."""
+        self.unheard: int = 0
+        """Questions that no producer was there for."""
+        self.given_up: int = 0
+
+
 class Transactions:
     """All of them. ``put`` stores a message as it is, ``delay`` lets one wait that is delayed,
     ``give_up`` is called before a message is given up, and ``ask`` asks a producer about a link.
@@ -88,7 +103,7 @@ class Transactions:
     transactions.start()                          # the store is open
     transactions.prepare(record)
     transactions.find_open(first)                 # the log offset of its last link
-    transactions.decide(first, offset, end)       # its message is stored, and ends there in the log
+    transactions.commit(first, offset, end)       # its message is stored, and ends there in the log
     task = asyncio.create_task(transactions.run())
     """
 
@@ -126,6 +141,7 @@ class Transactions:
         """Where the last record that all this rests on ends in the log."""
         self._mark: tuple[int, int] = (0, 0)
         self._mark_end = 0
+        self._counts = _Counts()
         self._soon: Callable[[Callable[[], object]], object] | None = None
         self._is_due = False
         self._refused = ""
@@ -201,7 +217,12 @@ class Transactions:
         found = self._open.get(first)
         return None if found is None else found.log_offset
 
-    def decide(self, first: int, offset: int, end: int = 0) -> None:
+    def commit(self, first: int, offset: int, end: int) -> None:
+        """A transaction was committed: its message is stored, and ends at ``end`` of the log."""
+        self._counts.committed += 1
+        self._decide(first, offset, end)
+
+    def _decide(self, first: int, offset: int, end: int = 0) -> None:
         """A transaction has ended, by what was said of its link ``offset``.
 
         Its message is stored, if there is one to store, up to ``end``.
@@ -226,6 +247,7 @@ class Transactions:
         offsets = sorted({first, offset, self._open[first].offset})
         self._write_op("".join(f"{at}," for at in offsets), offsets[-1])
         del self._open[first]
+        self._counts.rolled_back += 1
         return self._end
 
     def write_decided(self) -> None:
@@ -302,14 +324,15 @@ class Transactions:
             half = self._store.record_at(found.log_offset)
         except (StoreError, RecordError) as error:
             log.error("the half message at %d of the log is lost: %s", found.log_offset, error)
-            self.decide(found.first, found.offset)
+            self._decide(found.first, found.offset)
             return True
         try:
             if self._is_hopeless(half):
                 self._give_up()
                 where = self._put(as_given_up(half))
                 log.warning("%r is given up: nobody says what became of its transaction", half)
-                self.decide(found.first, found.offset, where.end)
+                self._decide(found.first, found.offset, where.end)
+                self._counts.given_up += 1
                 return True
             link = renew(half)
             where = self._put(link)
@@ -319,7 +342,9 @@ class Transactions:
         link.queue_offset, link.log_offset = where.queue_offset, where.log_offset
         self._enter(found.first, link, where.log_offset)
         self._end = where.end
-        self._ask(link)
+        self._counts.asked += 1
+        if not self._ask(link):
+            self._counts.unheard += 1
         return True
 
     def _is_hopeless(self, half: Record) -> bool:
@@ -345,10 +370,27 @@ class Transactions:
             self._enter(first, half, half.log_offset)
         self._half_end = found.half_end
         for first in find_committed(self._store, found.halves, self._delay):
-            self.decide(first, first)
+            self._decide(first, first)
         self._mark = self._progress()
         if self._open:
             log.info("%d transactions are open", len(self._open))
+
+    # --- how it is doing --------------------------------------------------------------------------
+
+    def figures(self) -> dict[str, str]:
+        """What operators are shown; nothing where nobody uses transactions."""
+        if not self._half_end:
+            return {}
+        counts = self._counts
+        return {
+            "transactionsOpen": str(len(self._open)),
+            "transactionsOpenMax": str(OPEN_MAX),
+            "transactionsCommitted": str(counts.committed),
+            "transactionsRolledBack": str(counts.rolled_back),
+            "transactionsAsked": str(counts.asked),
+            "transactionsAskedNobody": str(counts.unheard),
+            "transactionsGivenUp": str(counts.given_up),
+        }
 
     # --- how far it is ----------------------------------------------------------------------------
 

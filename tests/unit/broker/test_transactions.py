@@ -133,6 +133,31 @@ def test_what_nobody_decides_is_given_up_after_so_many_questions(rig: SendRig) -
     assert len(rig.transactions) == 0
 
 
+def test_operators_see_how_transactions_went(rig: SendRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that nobody decides among them, and that no producer was there to be asked."""
+    assert rig.transactions.figures() == {}
+    rig.config.transaction_check_max = 1
+    for decision in (COMMIT, COMMIT, ROLLBACK):
+        end(rig, prepare(rig), commitOrRollback=decision)
+    prepare(rig)
+    monkeypatch.setattr(rig.transactions, "_ask", lambda _half: False)
+    rig.pass_ms(30_000)
+    check(rig)
+    prepare(rig)
+    told = rig.transactions.figures()
+    assert told == {
+        "transactionsOpen": "2", "transactionsOpenMax": "1000000", "transactionsCommitted": "2",
+        "transactionsRolledBack": "1", "transactionsAsked": "1", "transactionsAskedNobody": "1",
+        "transactionsGivenUp": "0",
+    }  # fmt: skip
+    rig.pass_ms(1_000)
+    check(rig)
+    told = rig.transactions.figures()
+    assert (told["transactionsOpen"], told["transactionsGivenUp"]) == ("1", "1")
+    restart(rig)
+    assert rig.transactions.figures()["transactionsOpen"] == "1"
+
+
 def test_what_is_older_than_messages_get_is_given_up(rig: SendRig) -> None:
     prepare(rig)
     rig.pass_ms(72 * 3_600_000 + 1)

@@ -56,6 +56,7 @@ def runtime_info(context: Context, connection: Connection, request: Command) -> 
         **context.timers.figures(),
         **_queue_figures(context),
         **context.topics.windows.figures(),
+        **context.transactions.figures(),
     }
     return request.answer(body=encode_body(KVTable(table)))
 

@@ -71,7 +71,7 @@ def end_transaction(context: Context, connection: Connection, request: Command) 
         _check_age(context, half)
     if decision == TRANSACTION_COMMIT:
         end = _commit(context, context.store.record_at(link_at))
-        context.transactions.decide(first, header.half_queue_offset, end)
+        context.transactions.commit(first, header.half_queue_offset, end)
     else:
         end = context.transactions.roll_back(first, header.half_queue_offset)
     return None if request.is_one_way else _answer(context, connection, request, end)

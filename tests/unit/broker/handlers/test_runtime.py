@@ -180,3 +180,11 @@ def test_dedup_windows_are_shown_where_there_are_any(rig: SendRig) -> None:
     table = table_of(rig)
     shown = [table[f"dedup{name}"] for name in ("Topics", "Ids", "ForgottenEarly")]
     assert shown == ["1", "0", "0"]
+
+
+def test_transactions_are_shown_where_there_are_any(rig: SendRig) -> None:
+    """A half message whose producer never comes back is seen, and so is the bound."""
+    assert not any(name.startswith("transactions") for name in table_of(rig))
+    rig.send(properties=PLAIN | {"TRAN_MSG": "true", "PGROUP": "G"}, f="4")
+    table = table_of(rig)
+    assert (table["transactionsOpen"], table["transactionsOpenMax"]) == ("1", "1000000")
