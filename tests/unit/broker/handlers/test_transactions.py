@@ -249,6 +249,23 @@ def _halves(rig: SendRig) -> list[str]:
     return [str(log_offset) for log_offset, _, _ in rig.store.log.records(0)]
 
 
+def test_a_second_commit_is_not_refused_while_the_first_waits_for_the_disk(tmp_path: Path) -> None:
+    """Its message is in no index before; a slow disk made of it one that was rolled back."""
+    rig = SendRig(tmp_path / "store", has_index=True, is_sync=True)
+    rig.transactions.start()
+    assert rig.send_one_way(properties=HALF, f="4", g=str(rig.now_ms)) is None
+    (found,) = rig.transactions._open.values()
+    ext = {
+        "producerGroup": "PG", "tranStateTableOffset": "0", "msgId": "A",
+        "commitLogOffset": str(found.log_offset), "commitOrRollback": COMMIT,
+    }  # fmt: skip
+    request = Command(RequestCode.END_TRANSACTION, ext, opaque=9, flag=ONE_WAY_FLAG)
+    assert end(rig, request) is None
+    request.flag = 0
+    assert code_of(end(rig, request)) == ResponseCode.SUCCESS
+    rig.close()
+
+
 def test_a_store_that_is_busy_ends_nothing(rig: SendRig) -> None:
     request = prepare(rig)
     rig.context.durability.is_busy = True
