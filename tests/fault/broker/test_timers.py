@@ -6,19 +6,17 @@ Java's broker delivers again what came between its last flush and the kill.
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from checker import Found, QueueRead, Report, check
-from evidence import Evidence, Place
-from fault.appender import PRODUCERS, body_of, value_of
+from checker import Report
+from fault.appender import PRODUCERS
+from fault.broker.later import PATIENCE_S, QUEUES, UNDER_WAY, Later, Plan
 from fault.broker.planted import planted, timers_again, timers_early, timers_lost
 from fault.broker.producers import properties_of
 from fault.broker.site import LARGE, Site
-from fault.broker.test_delays import QUEUES, count_of
 from fault.broker.wire import Queue, ask, connected, read_queue, send_request
 from roketto.clock import wall_ms
 from roketto.protocol.bodies.base import decode_body
@@ -38,69 +36,22 @@ CONFIG: Final = {
     "mappedFileSizeTimerLog": str(200 * UNIT_BYTES),
 }
 """Most messages roll on the way to their time, and the timer log has many files."""
-UNDER_WAY: Final = 32
 FIRST_MS: Final = 1_000
 SEED: Final = 20261117
-PATIENCE_S: Final = 60.0
 
 
-class Timed:
-    """Messages that were sent with a time, and that time."""
+class Timed(Later):
+    """Messages that were sent with a time, each for some time within the span."""
 
     def __init__(self, site: Site, count: int, span_ms: int, patience_s: float) -> None:
-        self.site = site
-        self.count = count
-        self.evidence = Evidence()
-        self.seen_at_kills: list[int] = []
+        super().__init__(site, count, patience_s)
         self._span_ms = span_ms
-        self._patience_s = patience_s
         self._random = random.Random(SEED)
-        self._due_ms: dict[str, int] = {}
 
-    async def send(self) -> None:
-        """Send all, each for some time within the span."""
-        values = iter([f"t{number}" for number in range(self.count)])
-
-        async def produce(producer: int) -> None:
-            async with connected(self.site.address) as connection:
-                while batch := list(islice(values, UNDER_WAY)):
-                    await asyncio.gather(
-                        *(self._send(connection, producer, value) for value in batch)
-                    )
-
-        await asyncio.gather(*(produce(number) for number in range(PRODUCERS)))
-
-    async def _send(self, connection: Connection, producer: int, value: str) -> None:
-        queue = QUEUES[int(value[1:]) // 7 % len(QUEUES)]
-        # Each has a time of its own, so nothing is said of their order.
-        self.evidence.send(value, f"{producer}-{value}", str(queue))
+    def plan(self, producer: int, number: int) -> Plan:
         due_ms = wall_ms() + FIRST_MS + self._random.randrange(self._span_ms)
-        self._due_ms[value] = due_ms
-        properties = {**properties_of(value), TIMER_DELIVER_MS: str(due_ms)}
-        answer = await ask(connection, send_request(queue, body_of(value), properties))
-        assert answer.code == 0, answer.remark
-        self.evidence.ok(value, Place(str(queue), None))
-
-    async def until_delivered(self, count: int) -> int:
-        """Wait until so many are in their queues; how many are."""
-        async with connected(self.site.address) as connection, asyncio.timeout(self._patience_s):
-            while (delivered := await count_of(connection)) < count:  # noqa: ASYNC110 (its broker)
-                await asyncio.sleep(0.002)
-        return delivered
-
-    async def read(self) -> list[QueueRead]:
-        """What was delivered; AssertionError if any of it came early."""
-        reads = []
-        async with connected(self.site.address) as connection:
-            for queue in QUEUES:
-                found = []
-                for record in await read_queue(connection, queue):
-                    value = value_of(bytes(record.body))
-                    early_ms = self._due_ms[value] - record.store_time_ms
-                    assert early_ms <= 0, f"{value} was delivered {early_ms} ms early"
-                    found.append(Found(None, value))
-                reads.append(QueueRead("broker", str(queue), found))
-        return reads
+        # Each has a time of its own, so nothing is said of their order.
+        return Plan(due_ms, {TIMER_DELIVER_MS: str(due_ms)}, f"p{producer}-{number}")
 
     async def rolls(self) -> int:
         """How often messages have rolled."""
@@ -120,29 +71,12 @@ async def run_timers(
     """Send all, and kill the broker so many times while it delivers them."""
     with Site(folder, CONFIG, program=program) as site:
         timed = Timed(site, messages, span_ms, patience_s)
-        site.start()
-        await timed.send()
-        seen = 0
-        for kill in range(kills):
-            share = (messages - seen) // (kills - kill + 1)
-            seen = await timed.until_delivered(min(seen + max(share, 1), messages))
-            site.kill()
-            timed.seen_at_kills.append(seen)
-            site.start()
-        await timed.until_delivered(messages)
-        site.stop()
-        site.start()
-        await asyncio.sleep(0.4)  # whatever might come once more
-        reads = await timed.read()
+        reads = await timed.deliver(kills, rest_s=0.4)
         rolls = await timed.rolls()
         site.stop()
-    in_the_middle = sum(0 < seen < messages for seen in timed.seen_at_kills)
-    assert in_the_middle, timed.seen_at_kills
-    report = check(timed.evidence, reads, faults={"kill -9 in the middle": in_the_middle})
-    report.raise_if_bad()
+    report = timed.judge(reads)
     assert rolls > 0, "no message has rolled"
-    assert "Traceback" not in site.log, site.log
-    print(f"delivered at the kills: {timed.seen_at_kills}, rolls: {rolls}\n{report}")
+    print(f"rolls: {rolls}")
     return report
 
 
