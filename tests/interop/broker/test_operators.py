@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from interop.broker.clients import Clients, eventually
+from interop.broker.clients import Clients, eventually, eventually_equal
 from interop.broker.cluster import Cluster
 from interop.peer import Peer
 
@@ -118,8 +118,11 @@ def test_consumers_and_their_progress_are_shown(
         assert re.search(r"^Watched \*$", shown, re.MULTILINE)
         assert "ConsumeType: CONSUME_PASSIVELY" in shown
         assert "MessageModel: CLUSTERING" in shown
+        # It would tell the broker by itself only ten seconds after its start.
+        commits = {f"broker-a:{queue}": 2 for queue in range(4)}
+        eventually_equal(consumer.offsets, commits, "commits")
         expected = [["Watched", "broker-a", str(queue), "2", "2", "0"] for queue in range(4)]
-        eventually(lambda: progress_of(operator, "watchers", "Watched") == expected, "commits")
+        assert progress_of(operator, "watchers", "Watched") == expected
     status = operator.run("topicStatus", "-t", "Watched")
     assert len(re.findall(r"^broker-a \d 0 2 20\d\d-", status, re.M)) == 4
 

@@ -10,8 +10,14 @@ from typing import IO, Final
 
 from .errors import PeerFailedError
 
-QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-"""For tests: the JVM starts in half the time, and never compiles for speed."""
+QUICK: Final = (
+    "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dtls.server.mode=disabled",
+)  # fmt: skip
+"""For tests: the JVM starts in half the time, and never compiles for speed.
+
+No test speaks TLS with the peer. Each of its servers would make itself a certificate at its start,
+which takes longer than all else that it does then: two seconds of the processor.
+"""
 
 PLAIN: Final[tuple[str, ...]] = ()
 """For benchmarks: the JVM as it comes."""
