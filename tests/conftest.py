@@ -24,6 +24,14 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("PYTHONASYNCIODEBUG", "1")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the longest tests begin first, so that all processes end at about the same time.
+
+    With groups (pytest-xdist) the largest ones begin anyway, and these come right behind them.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
