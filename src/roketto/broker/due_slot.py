@@ -37,6 +37,8 @@ class DueSlot:
         self.slot_ms = slot_ms
         self.recalled: dict[str, str] = {}
         """What was said of the messages that shall not be delivered -> their topics."""
+        self.repeated: list[str] = []
+        """The topics of those that were recalled more than once, for each time but one."""
         self._timers = timers
         self._store = store
         self._at = timers.wheel.slot(slot_ms).last
@@ -77,6 +79,8 @@ class DueSlot:
             return
         key = record.get_property(names.TIMER_DEL_UNIQKEY)
         if key is not None:
+            if key in self.recalled:
+                self.repeated.append(self.recalled[key])
             self.recalled[key] = record.get_property(names.REAL_TOPIC) or ""
 
     @property

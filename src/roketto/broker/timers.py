@@ -42,7 +42,6 @@ from roketto.store.timer_checkpoint import TimerCheckpoint
 from roketto.store.timer_log import NO_UNIT, ROLL, TimerUnit
 from roketto.store.timer_metrics import TimerMetricsTable
 from roketto.store.timer_store import TimerStore
-from roketto.store.unit import Unit
 
 __all__ = ["Timers"]
 
@@ -216,6 +215,8 @@ class Timers:
     def _finish_slot(self, due: DueSlot) -> None:
         self._timers.finish_slot(due.slot_ms)
         self._due = None
+        for topic in due.repeated:  # recalls of what was recalled already
+            self.metrics.add(topic, 1)
         for topic in due.recalled.values():  # of what was not there to be recalled
             self.metrics.add(topic, 1)
 
@@ -278,7 +279,7 @@ class Timers:
         except PutRefusedError as refused:
             if refused.status not in _UNFIT:
                 raise
-            for name in (names.TIMER_ENQUEUE_MS, names.TIMER_DEQUEUE_MS):
+            for name in (names.TIMER_ENQUEUE_MS, names.TIMER_DEQUEUE_MS, names.TIMER_ROLL_TIMES):
                 copy.remove_property(name)
             return self._put(copy)
 

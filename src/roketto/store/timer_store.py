@@ -101,6 +101,8 @@ class TimerStore:
             problem = f"timerPrecisionMs was {saved.precision_ms} and is {self.precision_ms}"
         least = queue.queue_offset_min if queue is not None else 0
         most = queue.queue_offset_max if queue is not None else 0
+        if problem is None and saved is not None and saved.queue_offset > most:
+            problem = f"its queue ends at {most}, and {saved.queue_offset} were in the wheel"
         if problem is not None or saved is None:
             self._start_anew(saved, least, most)
             return problem if saved is not None or least < most else None
@@ -116,7 +118,7 @@ class TimerStore:
         fresh.read_ms = self.floor(self._clock_ms()) - self.precision_ms
         if saved is not None and saved.read_ms:
             fresh.read_ms = min(fresh.read_ms, self.floor(saved.read_ms))
-            fresh.skip_before = max(saved.queue_offset, saved.skip_before)
+            fresh.skip_before = min(max(saved.queue_offset, saved.skip_before), most)
             fresh.skip_ms = max(fresh.read_ms - LATE_MS_MAX, saved.skip_ms)
             fresh.version_counter = saved.version_counter
             was_ms = saved.precision_ms or self.precision_ms

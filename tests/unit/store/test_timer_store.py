@@ -209,15 +209,18 @@ def test_units_of_messages_that_the_log_has_lost_are_dropped(tmp_path: Path) -> 
     assert sorted(rig.waiting()) == list(range(20))
 
 
-def test_a_queue_that_ends_earlier_is_believed(tmp_path: Path) -> None:
-    """Its offset was never flushed before its messages were, but files may be copied."""
+def test_a_wheel_that_is_ahead_of_its_queue_is_made_anew(tmp_path: Path) -> None:
+    """Ours never is, but files may be copied, and Java's comes to the disk before the log."""
     rig = Rig(tmp_path, 20)
     timers = rig.open()
     rig.add(20)
     flush(timers)
     rig.queue = ConsumeQueue(Files(), tmp_path / "other queue", 20 * 1000)
     rig.send(5)
-    assert rig.open().queue_offset == 5
+    again = rig.open()
+    assert rig.problem == "its queue ends at 5, and 20 were in the wheel"
+    assert again.queue_offset == 0
+    assert again.saved.skip_before == 5
 
 
 # --- a broker of Java's was here ------------------------------------------------------------------
