@@ -2,7 +2,7 @@
 
 import pytest
 
-from roketto.broker.timers import ENQUEUE_TURN_MAX
+from roketto.broker.timer_intake import ENQUEUE_TURN_MAX
 from unit.broker.send_rig import SendRig
 from unit.broker.test_timers import bodies, send, work
 

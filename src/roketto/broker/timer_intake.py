@@ -6,7 +6,6 @@ all others the log is asked.
 """
 
 import logging
-import struct
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -27,6 +26,7 @@ from roketto.store.store import Store
 from roketto.store.timer_log import DELETE, PLAIN, ROLL
 from roketto.store.timer_metrics import TimerMetricsTable
 from roketto.store.timer_store import TimerStore
+from roketto.store.unit import UNIT
 
 __all__ = ["ENQUEUE_TURN_MAX", "TimerIntake"]
 
@@ -41,7 +41,6 @@ NOTES_MAX: Final = 16_384
 _HASHES_MAX: Final = 1_024
 _WHEEL_SLOTS: Final = 7 * 24 * 3600
 _BLANK_SLOTS: Final = 60
-_UNIT: Final = struct.Struct(">qiq")
 
 
 class _Waiting:
@@ -98,7 +97,7 @@ class TimerIntake:
             return 0
         base_ms = timers.floor(self._clock_ms())
         window = self.window
-        units = list(_UNIT.iter_unpack(queue.read(timers.queue_offset, ENQUEUE_TURN_MAX)))
+        units = list(UNIT.iter_unpack(queue.read(timers.queue_offset, ENQUEUE_TURN_MAX)))
         counts: dict[str, int] = {}
         end = 0
         try:
