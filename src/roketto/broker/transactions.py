@@ -378,9 +378,7 @@ class Transactions:
     # --- how it is doing --------------------------------------------------------------------------
 
     def figures(self) -> dict[str, str]:
-        """What operators are shown; nothing where nobody uses transactions."""
-        if not self._half_end:
-            return {}
+        """What operators are shown."""
         counts = self._counts
         return {
             "transactionsOpen": str(len(self._open)),

@@ -135,7 +135,8 @@ def test_what_nobody_decides_is_given_up_after_so_many_questions(rig: SendRig) -
 
 def test_operators_see_how_transactions_went(rig: SendRig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that nobody decides among them, and that no producer was there to be asked."""
-    assert rig.transactions.figures() == {}
+    told = rig.transactions.figures()
+    assert [count for name, count in told.items() if name != "transactionsOpenMax"] == ["0"] * 6
     rig.config.transaction_check_max = 1
     for decision in (COMMIT, COMMIT, ROLLBACK):
         end(rig, prepare(rig), commitOrRollback=decision)
