@@ -2,6 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -120,10 +121,10 @@ class Later(ABC):
         return report
 
 
-async def count_of(connection: Connection) -> int:
-    """How many messages are in all queues together."""
+async def count_of(connection: Connection, queues: Sequence[Queue] = QUEUES) -> int:
+    """How many messages are in these queues together."""
     total = 0
-    for queue in QUEUES:
+    for queue in queues:
         header = GetMaxOffsetRequest(topic=queue.topic, queue_id=queue.queue_id)
         request = Command(RequestCode.GET_MAX_OFFSET, encode_header(header))
         answer = await ask(connection, request)

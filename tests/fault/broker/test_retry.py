@@ -10,6 +10,7 @@ import pytest
 
 from fault.appender import body_of, value_of
 from fault.broker.consumer import Consumer, GroupRecord
+from fault.broker.later import count_of
 from fault.broker.planted import planted, retry_once_more
 from fault.broker.producers import properties_of
 from fault.broker.site import LARGE, Site
@@ -22,6 +23,8 @@ RETRY: Final = Queue(retry_topic(GROUP), 0)
 DEAD: Final = Queue(dlq_topic(GROUP), 0)
 RETRIES: Final = 2
 PATIENCE_S: Final = 60.0
+PATIENCE_EACH_S: Final = 0.02
+"""How long the dead letters may take to come, and so much longer for each of them."""
 
 
 async def send_all(address: str, messages: int) -> None:
@@ -38,8 +41,9 @@ async def send_all(address: str, messages: int) -> None:
 
 async def dead_letters(address: str, count: int) -> Counter[str]:
     """The values of dead letters, once there are so many."""
-    async with connected(address) as connection, asyncio.timeout(PATIENCE_S):
-        while len(records := await read_queue(connection, DEAD)) < count:  # noqa: ASYNC110
+    patience_s = PATIENCE_S + count * PATIENCE_EACH_S
+    async with connected(address) as connection, asyncio.timeout(patience_s):
+        while await count_of(connection, [DEAD]) < count:  # noqa: ASYNC110 (its broker)
             await asyncio.sleep(0.1)
         await asyncio.sleep(1.2)  # one more would come after a second
         records = await read_queue(connection, DEAD)
