@@ -79,7 +79,7 @@ async def _take_turns(broker: Broker, slices: int) -> tuple[float, float]:
     queues = TopicConfig(topic_name=TOPIC, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
     context.topics.put(queues)
     settings = ConnectionSettings()
-    connection = Connection(Dispatcher(context).handle, settings, lane=Lanes(context).answer)
+    connection = Connection(Dispatcher(context).handle, settings, lane=Lanes(context))
     sink = _Sink()
     connection.connection_made(sink)
     data = b"".join(send_frames([TOPIC], QUEUES, _BODY_BYTES) * (_READ // QUEUES))

@@ -112,7 +112,7 @@ class Broker:
         dispatcher, lanes = Dispatcher(context), Lanes(context)
         for server in self._servers:
             server.handler = dispatcher.handle
-            server.lane = lanes.answer
+            server.lane = lanes
             await server.start()
         await context.registration.start()
         self._beats = [

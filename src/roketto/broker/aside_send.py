@@ -10,7 +10,7 @@ from typing import Final
 
 from roketto.broker.context import Context
 from roketto.broker.half_messages import HALF_QUEUE_ID
-from roketto.broker.plain_send import NOT_PLAIN, Place, find_key, has_plain_fields
+from roketto.broker.plain_send import NOT_PLAIN, Place, has_plain_fields
 from roketto.broker.recall import write_handle
 from roketto.broker.timer_rules import TIMER_QUEUE_ID, TIMERS
 from roketto.broker.topics import SendTarget
@@ -22,6 +22,7 @@ from roketto.remoting.connection import Connection
 
 __all__ = ["NOT_ASIDE", "Aside", "aside_key", "store_aside"]
 
+_UNIQUE_KEY: Final = "UNIQ_KEY\x01"
 _TIMER: Final = "TIMER_DEL"
 _HALF: Final = "TRAN_MSG\x01"
 _GROUP: Final = "PGROUP\x01"
@@ -49,7 +50,11 @@ def aside_key(properties: str) -> str:
     for name in _OTHERS:
         if name in properties:
             return ""
-    return find_key(properties)
+    at = properties.rfind(_UNIQUE_KEY)
+    end = properties.find("\x02", at)
+    if at < 0 or end < 0 or (at and properties[at - 1] != "\x02"):
+        return ""
+    return properties[at + len(_UNIQUE_KEY) : end]
 
 
 def store_aside(
@@ -75,7 +80,7 @@ def store_aside(
         target is None
         or not target.is_plain
         or topic == TIMER_TOPIC
-        or not has_plain_fields(context, target, queue_id, bits, born_time_ms, flag, body)
+        or not has_plain_fields(context, target, queue_id, bits, flag, body)
     ):
         return NOT_ASIDE
     raw = properties.encode() if properties.isascii() else encode_utf8(properties)

@@ -2,13 +2,15 @@
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from roketto.broker.context import Context
 from roketto.broker.end_lane import EndLane
 from roketto.broker.pull_lane import PullLane
 from roketto.broker.send_lane import SendLane
 from roketto.protocol.headers.end_frame import END_START
 from roketto.protocol.headers.pull_frame import PULL_START
-from roketto.remoting.connection import Connection
+from roketto.remoting.connection import Connection, Lane
 
 _CODE_AT: Final = 4 + PULL_START.index(b"1")
 """Where the first digit of the code is in a frame whose header begins with it."""
@@ -17,7 +19,7 @@ _END_DIGIT: Final = END_START[END_START.index(b"7")]
 """The second digit of that of a transaction's end, which begins like that of a send."""
 
 
-class Lanes:
+class Lanes(Lane):
     """What a server asks about each frame before it decodes it; the lanes look closer."""
 
     def __init__(self, context: Context) -> None:
@@ -25,7 +27,7 @@ class Lanes:
         self._pull: PullLane = PullLane(context)
         self._end: EndLane = EndLane(context)
 
-    def answer(self, connection: Connection, data: bytes, at: int, end: int) -> bool:
+    def answer(self, connection: Connection, data: bytes, at: i64, end: i64) -> bool:
         """Whether one of the lanes has answered the frame; if not, nothing was done."""
         if end - at <= _CODE_AT + 1:
             return False

@@ -1,26 +1,40 @@
 """A send that asks for nothing special, as nearly all do: from the values of its fields to the log.
 
-Its property string is never taken apart, only searched for the few names that would make it
+Its property string is never taken apart, only looked through for the few names that would make it
 special. Whatever is not as plain as that is left to ``handlers.send.send_any``, which looks at
 everything, in the order of Java's checks.
 """
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from roketto.broker.context import Context
 from roketto.broker.dedup_window import DedupWindow
 from roketto.broker.topics import SendTarget
-from roketto.protocol.headers.base import I32_MAX, I64_MAX
+from roketto.protocol.bytescan import find_byte
+from roketto.protocol.headers.base import I32_MAX
 from roketto.protocol.sysflags import COMPRESSED, COMPRESSION_TYPE, HOST_BITS, MULTI_TAGS
-from roketto.protocol.utf8 import encode_utf8
+from roketto.protocol.utf8 import decode_utf8
 from roketto.remoting.connection import Connection
 
 _UNUSUAL_BITS: Final = ~(COMPRESSED | MULTI_TAGS | HOST_BITS | COMPRESSION_TYPE)
 """Bits of the system flag, and those that it does not have, that make a message special."""
 
-_UNIQUE_KEY: Final = "UNIQ_KEY\x01"
-_UNIQUE_KEY_CHARS: Final = len(_UNIQUE_KEY)
+_UNIQUE_KEY: Final = b"UNIQ_KEY\x01"
+_UNIQUE_KEY_BYTES: Final = 9
 _ITEM_END: Final = 0x02
+_LETTER_C: Final = 0x43
+_LETTER_D: Final = 0x44
+_LETTER_I: Final = 0x49
+_LETTER_P: Final = 0x50
+_LETTER_T: Final = 0x54
+_LETTER_U: Final = 0x55
+_UNDERLINE: Final = 0x5F
+_SPECIAL_NAMES: Final = (
+    b"DELAY\x01", b"TIMER_DEL", b"TRAN_MSG\x01", b"POP_CK\x01", b"CLUSTER\x01", b"INNER_NUM\x01",
+    b"_PRIORITY_\x01",
+)  # fmt: skip
 
 Place = tuple[int, int, int]
 """Queue offset, log offset and size of a message."""
@@ -28,41 +42,49 @@ Place = tuple[int, int, int]
 NOT_PLAIN: Final = (-1, -1, -1)
 
 
-def unique_key(properties: str) -> str:
-    """The producer's id of a message whose properties are plain; empty if they are not."""
-    if (
-        "DELAY\x01" in properties
-        or "TIMER_DEL" in properties
-        or "TRAN_MSG\x01" in properties
-        or "POP_CK\x01" in properties
-        or "CLUSTER\x01" in properties
-        or "INNER_NUM\x01" in properties
-        or "_PRIORITY_\x01" in properties
-    ):
-        return ""
-    return find_key(properties)
+def unique_key(properties: bytes) -> bytes:
+    """The producer's id of a message whose properties are plain; empty if they are not.
 
-
-def find_key(properties: str) -> str:
-    """The producer's id of a message, whatever else its properties are; empty if there is none."""
-    at = properties.rfind(_UNIQUE_KEY)
-    end = properties.find("\x02", at)
-    if at < 0 or end < 0 or (at and properties[at - 1] != "\x02"):
-        return ""
-    return properties[at + _UNIQUE_KEY_CHARS : end]
+    Mostly the first letter of a name tells that it is not one of a special property.
+    """
+    key = b""
+    is_doubtful = False
+    at: i64 = 0
+    size: i64 = len(properties)
+    while at < size:
+        first: i64 = properties[at]
+        end = find_byte(properties, _ITEM_END, at, size)
+        if first == _LETTER_U:
+            if properties[at : at + _UNIQUE_KEY_BYTES] == _UNIQUE_KEY:
+                key = properties[at + _UNIQUE_KEY_BYTES : end] if end < size else b""
+        elif (
+            first == _LETTER_D
+            or first == _LETTER_P
+            or first == _LETTER_C
+            or first == _LETTER_I
+            or first == _UNDERLINE
+            or (first == _LETTER_T and properties[at : at + 2] != b"TA")  # TAGS are frequent
+        ):
+            is_doubtful = True
+        at = end + 1
+    if is_doubtful:
+        for name in _SPECIAL_NAMES:
+            if name in properties:
+                return b""
+    return key
 
 
 def store_plain(
     context: Context,
     connection: Connection,
     topic: str,
-    queue_id: int,
-    sys_flag: int,
-    born_time_ms: int,
-    flag: int,
-    properties: str,
+    queue_id: i64,
+    sys_flag: i64,
+    born_time_ms: i64,
+    flag: i64,
+    properties: bytes,
     body: bytes | memoryview,
-    key: str,
+    key: bytes,
 ) -> Place:
     """Store a message whose properties are plain; NOT_PLAIN, and nothing stored, if it is not.
 
@@ -73,24 +95,23 @@ def store_plain(
     if (
         target is None
         or not (target.is_plain or target.is_plain_once)
-        or not has_plain_fields(context, target, queue_id, sys_flag, born_time_ms, flag, body)
+        or not has_plain_fields(context, target, queue_id, sys_flag, flag, body)
     ):
         return NOT_PLAIN
     sending = context.sending
-    raw = properties.encode() if properties.isascii() else encode_utf8(properties)
-    if raw[-1] != _ITEM_END:
-        raw += b"\x02"
+    if properties[-1] != _ITEM_END:
+        properties += b"\x02"
     window: DedupWindow | None = None
     identity: str | None = None
     if not target.is_plain:
         window = target.window
         assert window is not None
-        identity = window.identity(raw) if window.is_by_keys else key
+        identity = window.identity(properties) if window.is_by_keys else decode_utf8(key)
         if not window.is_ready or (identity is not None and window.find(identity) >= 0):
             return NOT_PLAIN  # it has to wait, or may be a duplicate
     stored = store.appender.append_fields(
         target.name, target.field, queue_id, flag, sys_flag, born_time_ms, connection.peer_host,
-        sending.store_host, body, raw + sending.own_properties,
+        sending.store_host, body, properties + sending.own_properties,
     )  # fmt: skip
     if window is not None and identity is not None:
         window.remember(identity, stored[1])
@@ -101,10 +122,9 @@ def store_plain(
 def has_plain_fields(
     context: Context,
     target: SendTarget,
-    queue_id: int,
-    sys_flag: int,
-    born_time_ms: int,
-    flag: int,
+    queue_id: i64,
+    sys_flag: i64,
+    flag: i64,
     body: bytes | memoryview,
 ) -> bool:
     """Whether nothing about a message is special but perhaps its properties, and it may come."""
@@ -112,7 +132,6 @@ def has_plain_fields(
         not 0 <= queue_id < target.queue_count
         or sys_flag & _UNUSUAL_BITS
         or flag > I32_MAX
-        or born_time_ms > I64_MAX
         or not body
         or not context.store.log.is_within_bounds(len(body))
         or context.durability.is_busy

@@ -12,6 +12,10 @@ Java reads the length as a signed integer, so a negative one is refused like one
 """
 
 import struct
+from typing import Final
+
+from librt.strings import read_i32_be
+from mypy_extensions import i64
 
 from roketto.protocol.errors import FrameError, FrameTooLargeError
 from roketto.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
@@ -19,8 +23,8 @@ from roketto.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 JSON = 0
 COMPACT = 1
 
-LENGTH_BYTES = 4
-PREFIX_BYTES = 8
+LENGTH_BYTES: Final = 4
+PREFIX_BYTES: Final = 8
 
 _LENGTH = struct.Struct(">I")
 _PREFIX = struct.Struct(">II")
@@ -48,7 +52,7 @@ class FrameDecoder:
     __slots__ = ("_frame_bytes_max", "_pending", "pending_bytes")
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
-        self._frame_bytes_max: int = frame_bytes_max
+        self._frame_bytes_max: i64 = frame_bytes_max
         self._pending: bytearray = bytearray()
         self.pending_bytes: int = 0
 
@@ -90,14 +94,13 @@ class FrameDecoder:
         self.pending_bytes = 0
         return memoryview(pending)[LENGTH_BYTES:], stop
 
-    def end_of_frame(self, data: bytes, at: int) -> int:
+    def end_of_frame(self, data: bytes, at: i64) -> i64:
         """Where the frame ends that begins at ``at``; 0 if it is not all there."""
-        if len(data) - at < LENGTH_BYTES:
+        size: i64 = len(data)
+        if size - at < LENGTH_BYTES:
             return 0
-        # By hand: compiled, this is a tenth of what unpacking takes.
-        length = data[at] << 24 | data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3]
-        end = at + self._checked(length)
-        return end if end <= len(data) else 0
+        end = at + self._checked(i64(read_i32_be(data, at)) & 0xFFFF_FFFF)
+        return end if end <= size else 0
 
     def keep(self, data: bytes, at: int) -> None:
         """Hold what is there of an unfinished frame until the rest of it comes."""
@@ -105,7 +108,7 @@ class FrameDecoder:
             self._pending = bytearray(data[at:])
             self.pending_bytes = len(data) - at
 
-    def _checked(self, length: int) -> int:
+    def _checked(self, length: i64) -> i64:
         """How many bytes a frame takes with its length field; FrameError if none may."""
         wanted = LENGTH_BYTES + length
         if wanted < PREFIX_BYTES or wanted > self._frame_bytes_max:

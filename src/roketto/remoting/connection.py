@@ -16,10 +16,13 @@ has too many requests waiting, we do not read from it, and what was already read
 
 import asyncio
 import logging
+import socket
 from collections import deque
 from collections.abc import Callable, Coroutine
 from itertools import count
 from typing import Any, TypeAlias, cast
+
+from mypy_extensions import i64, mypyc_attr
 
 from roketto.clock import monotonic_s
 from roketto.protocol.codes import ResponseCode
@@ -35,6 +38,7 @@ from roketto.remoting.errors import (
 )
 from roketto.remoting.load import Load
 from roketto.remoting.memo import Memo
+from roketto.remoting.outlet import Outlet
 from roketto.remoting.settings import ConnectionSettings
 from roketto.remoting.vigil import Vigil
 
@@ -42,9 +46,6 @@ log = logging.getLogger(__name__)
 
 Reply: TypeAlias = Command | Coroutine[Any, Any, Command | None] | None
 Handler: TypeAlias = "Callable[[Connection, Command], Reply]"
-Lane: TypeAlias = "Callable[[Connection, bytes, int, int], bool]"
-"""A quick way for some requests, from the bytes of a read in which a frame lies between two places
-to those of its answer (``Connection.put``); False to have the frame decoded and handled."""
 
 _FLUSH_BYTES = 256 * 1024
 """Answers of one read go out together, but not more than this is held back for it."""
@@ -65,6 +66,16 @@ def refuse_requests(connection: "Connection", request: Command) -> Command:
     )
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Lane:
+    """A quick way for some requests: from the bytes of a read to those of its answer."""
+
+    def answer(self, connection: "Connection", data: bytes, at: i64, end: i64) -> bool:
+        """Answer (``Connection.put``) the frame that lies between two places of what was read;
+        False, and nothing done, to have it decoded and handled."""
+        return False
+
+
 class Connection:
     """One TCP connection, on either side of it.
 
@@ -76,9 +87,9 @@ class Connection:
     __slots__ = (
         "_calls", "_close_callbacks", "_decoder", "_flush_soon", "_frame_started_s", "_frames",
         "_held", "_is_active", "_last_active_s", "_load", "_loop", "_memo", "_out", "_out_bytes",
-        "_reading", "_settings", "_tasks", "_transport", "_vigil", "_waiting_since_s", "_writable",
-        "_write_stalled_s", "close_reason", "closed", "handler", "lane", "peer", "peer_host",
-        "waited_s",
+        "_outlet", "_plain", "_reading", "_settings", "_tasks", "_transport", "_vigil",
+        "_waiting_since_s", "_writable", "_write_stalled_s", "close_reason", "closed", "handler",
+        "lane", "peer", "peer_host", "waited_s",
     )  # fmt: skip
 
     def __init__(
@@ -88,10 +99,14 @@ class Connection:
         load: Load | None = None,
         memo: Memo | None = None,
         vigil: Vigil | None = None,
-        lane: "Lane | None" = None,
+        lane: Lane | None = None,
+        plain: socket.socket | None = None,
     ) -> None:
+        """``plain`` is the socket where no TLS lies between it and the transport."""
         self.handler = handler
-        self.lane = lane
+        self.lane: Lane | None = lane
+        self._plain = plain
+        self._outlet: Outlet | None = None
         self._memo = memo
         self._vigil = vigil
         self._settings = settings
@@ -261,6 +276,7 @@ class Connection:
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(self._settings.write_buffer_bytes_max)
+        self._outlet = Outlet(self._transport, self._plain)
         peername = transport.get_extra_info("peername")
         self.peer = _address_text(peername)
         self.peer_host = _host_bytes(peername)
@@ -323,7 +339,7 @@ class Connection:
     def _receive(self, data: bytes) -> bool:
         """Handle the frames that are whole now, as far as they may be; whether there were any."""
         decoder = self._decoder
-        at = 0
+        at: i64 = 0
         has_frame = False
         if decoder.pending_bytes:
             frame, at = decoder.complete(data)
@@ -331,7 +347,10 @@ class Connection:
                 has_frame = True
                 self._take_frame(frame)
         lane = self.lane
-        while end := decoder.end_of_frame(data, at):
+        while True:
+            end = decoder.end_of_frame(data, at)
+            if not end:
+                break
             begin = at + LENGTH_BYTES
             at = end
             has_frame = True
@@ -342,11 +361,11 @@ class Connection:
         decoder.keep(data, at)
         return has_frame
 
-    def _ask(self, lane: Lane, data: bytes, begin: int, end: int) -> bool:
+    def _ask(self, lane: Lane, data: bytes, begin: i64, end: i64) -> bool:
         """Whether the lane has taken a frame. One in which it fails is not handled a second time:
         nobody knows how much was done for it."""
         try:
-            return lane(self, data, begin, end)
+            return lane.answer(self, data, begin, end)
         except Exception as error:  # noqa: BLE001 (as that of a handler, it becomes an answer)
             request = decode_command(memoryview(data)[begin:end])
             self._answer(request, failure_answer(request, error))
@@ -485,21 +504,22 @@ class Connection:
 
     def _flush(self) -> None:
         out = self._out
-        if not out or self._transport is None:
+        outlet = self._outlet
+        if not out or outlet is None:
             return
         self._load.bytes_out += self._out_bytes
         self._out = []
         self._out_bytes = 0
         self._is_active = True
         if len(out) == 1:
-            self._transport.write(out[0])
+            outlet.write(out[0])
         else:
-            self._transport.writelines(out)
+            outlet.write_all(out)
 
     def _write(self, data: bytes) -> None:
-        assert self._transport is not None
+        assert self._outlet is not None
         self._load.bytes_out += len(data)
-        self._transport.write(data)
+        self._outlet.write(data)
 
     def _adjust_reading(self) -> None:
         transport = self._transport

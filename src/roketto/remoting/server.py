@@ -187,9 +187,6 @@ class Server:
         settings = self._settings
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = Connection(
-            self.handler, settings.connection, self._load, self._memo, self._vigil, self.lane
-        )
         try:
             tls = settings.tls
             if tls is not None:
@@ -199,6 +196,10 @@ class Server:
                     if settings.tls_required:
                         raise ConnectionRefusedError("it does not speak TLS, which is required")
                     tls = None
+            connection = Connection(
+                self.handler, settings.connection, self._load, self._memo, self._vigil, self.lane,
+                None if tls else accepted,
+            )  # fmt: skip
             await asyncio.get_running_loop().connect_accepted_socket(
                 connection.as_protocol,
                 accepted,

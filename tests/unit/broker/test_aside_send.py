@@ -147,7 +147,6 @@ def test_both_ways_store_and_answer_the_same(
         (PLAIN | {"TIMER_DELAY_SEC": "3600", "DELAY": "3"}, {}),
         (PLAIN | {"TIMER_DELAY_SEC": "3600", "TIMER_DEL_UNIQKEY": "A"}, {}),
         (PLAIN | {"TIMER_DELAY_SEC": "3600", "REAL_TOPIC": "other"}, {}),
-        (PLAIN | {"XTIMER_DELAY_SEC": "3600"}, {}),
         (PLAIN | {"TIMER_DELAYED": "3600"}, {}),
         ({"TIMER_DELAY_SEC": "3600"}, {}),
         (HALF | {"TRAN_MSG": "false"}, {"f": "4"}),

@@ -85,6 +85,8 @@ def ordinary(rig: SendRig, frame: memoryview) -> bytes:
         {"i": encode_properties({**PLAIN, "KEYS": "a b", "作者": "李白"}).decode()},
         {"i": encode_properties(PLAIN).decode().removesuffix("\x02")},
         {"i": "UNIQ_KEY\x01a/b-c\x02"},
+        {"i": encode_properties({**PLAIN, "XTIMER_DELAY_SEC": "3600"}).decode()},
+        {"e": "3", "i": "UNIQ_KEY\x01a\x02UNIQ_KEY\x01b\x02"},
         {"nsd": "true", "bname": "broker-a"},
     ],
 )

@@ -12,7 +12,7 @@ from roketto.protocol.command import Command, decode_command, encode_command
 from roketto.protocol.errors import RequestError
 from roketto.protocol.frame import FrameDecoder
 from roketto.remoting import connection as connection_module
-from roketto.remoting.connection import Connection, Handler, Reply, refuse_requests
+from roketto.remoting.connection import Connection, Handler, Lane, Reply, refuse_requests
 from roketto.remoting.errors import ConnectionLostError, RequestTimeoutError, TooManyRequestsError
 from roketto.remoting.load import Load
 from roketto.remoting.settings import ConnectionSettings
@@ -610,15 +610,16 @@ async def test_a_lane_answers_frames_before_they_are_decoded() -> None:
     """What it takes, the handler never sees, answered or not; the rest is left to him."""
     seen: list[int] = []
 
-    def lane(connection: Connection, data: bytes, at: int, end: int) -> bool:
-        code = decode_command(memoryview(data)[at:end]).code
-        seen.append(code)
-        if code == 1:
-            connection.put(encode_command(Command(0, opaque=11, flag=1)))
-        return code < 3
+    class Below3(Lane):
+        def answer(self, connection: Connection, data: bytes, at: int, end: int) -> bool:
+            code = decode_command(memoryview(data)[at:end]).code
+            seen.append(code)
+            if code == 1:
+                connection.put(encode_command(Command(0, opaque=11, flag=1)))
+            return code < 3
 
     connection, transport = open_connection(echo)
-    connection.lane = lane
+    connection.lane = Below3()
     connection.data_received(frames(Command(1), Command(2), Command(3, opaque=33)))
     assert seen == [1, 2, 3]
     assert [answer.opaque for answer in transport.commands()] == [11, 33]
@@ -632,13 +633,14 @@ async def test_a_lane_that_fails_is_answered_and_its_frame_not_handled_again() -
         handled.append(request.code)
         return request.answer(0)
 
-    def lane(connection: Connection, data: bytes, at: int, end: int) -> bool:
-        if decode_command(memoryview(data)[at:end]).code == 1:
-            raise ValueError("half done")
-        return False
+    class Fails(Lane):
+        def answer(self, connection: Connection, data: bytes, at: int, end: int) -> bool:
+            if decode_command(memoryview(data)[at:end]).code == 1:
+                raise ValueError("half done")
+            return False
 
     connection, transport = open_connection(handle)
-    connection.lane = lane
+    connection.lane = Fails()
     connection.data_received(frames(Command(1, opaque=11), Command(2, opaque=22)))
     answers = transport.commands()
     assert [(answer.opaque, answer.code) for answer in answers] == [(11, 1), (22, 0)]
@@ -646,10 +648,15 @@ async def test_a_lane_that_fails_is_answered_and_its_frame_not_handled_again() -
     assert handled == [2]
 
 
+class TakesAll(Lane):
+    def answer(self, connection: Connection, data: bytes, at: int, end: int) -> bool:
+        return True
+
+
 async def test_an_overloaded_server_has_no_lane() -> None:
     """The refusal comes from the one place that gives it."""
     load = Load(0)
     connection, transport = open_connection(echo, load)
-    connection.lane = lambda _connection, _data, _at, _end: True
+    connection.lane = TakesAll()
     connection.data_received(frames(Command(1)))
     assert transport.commands()[0].code == ResponseCode.SYSTEM_BUSY

@@ -33,7 +33,6 @@ from roketto.protocol.command import ONE_WAY_FLAG, Command
 from roketto.protocol.errors import RequestError
 from roketto.protocol.headers.base import decode_header
 from roketto.protocol.headers.send import SendMessageRequest, SendMessageV2Request
-from roketto.protocol.headers.send_kinds import NUMBERS_DIGITS_MAX
 from roketto.protocol.limits import TOPIC_BYTES_MAX
 from roketto.protocol.names import TIMER_TOPIC, dlq_topic, is_retry_topic
 from roketto.protocol.properties import get_property, join_properties, remove_property
@@ -44,14 +43,16 @@ from roketto.protocol.sysflags import (
     TRANSACTION_ROLLBACK,
     TRANSACTION_TYPE,
 )
-from roketto.protocol.utf8 import encode_utf8
+from roketto.protocol.utf8 import decode_utf8, encode_utf8
 from roketto.remoting.connection import Connection, Reply
 
 SendHeader = SendMessageRequest | SendMessageV2Request
 """Both have the same fields, but for those that nobody here looks at."""
 
 _DLQ_QUEUES: Final = 1
-_DIGITS_MAX: Final = 9
+_INT_DIGITS: Final = 9
+_LONG_DIGITS: Final = 18
+"""A number of so many digits is a Java int or long for sure."""
 _PRIORITY: Final = b"_SYS_MSG_PRIORITY_\x01"
 
 
@@ -69,21 +70,22 @@ def send_v2(context: Context, connection: Connection, request: Command) -> Reply
         return send_any(context, connection, request)
     queue, bits, born, flag = (ext.get(name, "") for name in "efgh")
     count = ext.get("d", "")
-    numbers = queue + bits + born + flag + count
     if (
         not (queue and bits and born and flag and count)
-        or not numbers.isdecimal()
-        or len(numbers) > NUMBERS_DIGITS_MAX
-        or len(count) > _DIGITS_MAX
+        or not (queue + bits + born + flag + count).isdecimal()
+        or max(len(queue), len(bits), len(born), len(flag)) > _LONG_DIGITS
+        or len(count) > _INT_DIGITS
     ):
         return send_any(context, connection, request)
     properties = ext.get("i", "")
-    key = unique_key(properties)
+    raw = encode_utf8(properties)
+    plain_key = unique_key(raw)
+    key = decode_utf8(plain_key)
     handle = ""
-    if key:
+    if plain_key:
         where = store_plain(
             context, connection, ext.get("b", ""), int(queue), int(bits), int(born), int(flag),
-            properties, request.body, key,
+            raw, request.body, plain_key,
         )  # fmt: skip
     else:
         key = aside_key(properties)
@@ -98,7 +100,7 @@ def send_v2(context: Context, connection: Connection, request: Command) -> Reply
     if request.flag & ONE_WAY_FLAG:
         return None
     answer = _answer_plain(request, context.sending, where, queue, key, handle)
-    if "WAIT\x01true" in properties or waits_for_disk(encode_utf8(properties)):
+    if b"WAIT\x01true" in raw or waits_for_disk(raw):
         end = where[1] + where[2]
         return context.durability.answer_when_safe(connection, request, answer, end)
     return answer

@@ -2,154 +2,247 @@
 
 What one producer sends to one topic differs in a few values only::
 
-    {"code":310,"extFields":{"a":"PG","b":"T","c":"TBW102","d":"4
-    ","e":"  queue id   ","f":"  system flag   ","g":"  born time   ","h":"  flag   ","i":"
-    properties
+    {"code":310,"extFields":{"a":"PG","b":"T","c":"TBW102","d":"4","e":"
+    queue id   ","f":"  system flag   ","g":"  born time   ","h":"  flag   ","i":"   properties
     ","j":"0","k":"false","m":"false","n":"broker-a"},"flag":0,"language":"JAVA","opaque":
     opaque
     ,"serializeTypeCurrentRPC":"JSON","version":505}
 
-The rest is a *kind*. A header of a new kind is decoded once. Those that follow are cut where their
-values are, and whatever stays must be equal to it, byte for byte: then they mean the same.
+The rest is a *kind*: how such headers begin, what is between properties and opaque, how they end. A
+header of a new kind is decoded once. Those that follow are cut where their values are, and whatever
+stays must be equal to it, byte for byte: then they mean the same.
 """
 
 from typing import Final
 
+from librt.strings import BytesWriter, read_i32_be, read_i64_be
+from mypy_extensions import i64, u8
+
+from roketto.protocol.bytescan import find_byte
 from roketto.protocol.command import ONE_WAY_FLAG
 from roketto.protocol.headers.send_frame import SEND_V2_CODE, decode_send_v2
 
-__all__ = ["NUMBERS_DIGITS_MAX", "Send", "SendKinds"]
+__all__ = ["Send", "SendKinds"]
 
 KINDS_MAX: Final = 4_096
-"""Kinds that are remembered, of some 300 bytes each; a producer has one for each of its topics."""
+"""Kinds that are remembered, of some 500 bytes each; a producer has one for each of its topics."""
 
-_QUEUE: Final = '","e":"'
-_BITS: Final = '","f":"'
-_BORN: Final = '","g":"'
-_FLAG: Final = '","h":"'
-_PROPERTIES: Final = '","i":"'
-_NAME_CHARS: Final = 7
-_OPAQUE: Final = '"opaque":'
-_OPAQUE_CHARS: Final = len(_OPAQUE)
-_ESCAPE: Final = "\\"
-_DIGITS_MAX: Final = 10
-NUMBERS_DIGITS_MAX: Final = 64
-"""Of all numbers of a header together. Those that fit their fields have 59 at most, and Python
-refuses to read one of some thousands."""
+_QUEUE: Final = b'","e":"'
+_PROPERTIES: Final = b'","i":"'
+_NAME_BYTES: Final = 7
+_OPAQUE: Final = b'"opaque":'
+_OPAQUE_BYTES: Final = 9
+
+# The names before the other values as numbers, so that one comparison finds each of them.
+_BITS: Final = 0x222C2266223A22  # ","f":"
+_BORN: Final = 0x222C2267223A22  # ","g":"
+_FLAG: Final = 0x222C2268223A22  # ","h":"
+_TEXT: Final = 0x222C2269223A22  # ","i":"
+_WORD_BYTES: Final = 8
+"""What is read to see a name, of which there are seven."""
+
+_ZERO: Final = 0x30
+_QUOTE: Final = 0x22
+_ESCAPE: Final = 0x5C
+_ESCAPED_BYTES: Final = 6
+_CONTROL: Final = 0x5C753030  # \\u00, and two digits more
+_DIGITS_MAX: Final = 18
+"""Of a number; what has more is rare, and left to whoever decodes the header."""
+_OPAQUE_DIGITS_MAX: Final = 10
+_COUNT_DIGITS_MAX: Final = 10
 
 
 class Send:
-    """What a header says; values are the texts that stood there, properties are unescaped."""
+    """What a header says, until the next one is read; properties are unescaped."""
 
-    __slots__ = ("bits", "born", "flag", "is_one_way", "opaque", "properties", "queue", "topic")
+    __slots__ = (
+        "born_time_ms", "flag", "is_one_way", "opaque", "properties", "queue_id", "sys_flag",
+        "topic",
+    )  # fmt: skip
 
-    def __init__(
-        self,
-        topic: str,
-        is_one_way: bool,
-        queue: str,
-        bits: str,
-        born: str,
-        flag: str,
-        properties: str,
-        opaque: str,
-    ) -> None:
-        self.topic: str = topic
-        self.is_one_way: bool = is_one_way
-        self.queue: str = queue
-        self.bits: str = bits
-        self.born: str = born
-        self.flag: str = flag
-        self.properties: str = properties
-        self.opaque: str = opaque
+    def __init__(self) -> None:
+        self.topic: str = ""
+        self.is_one_way: bool = False
+        self.queue_id: i64 = 0
+        self.sys_flag: i64 = 0
+        self.born_time_ms: i64 = 0
+        self.flag: i64 = 0
+        self.properties: bytes = b""
+        """UTF-8, as a record has them."""
+        self.opaque: bytes = b""
+        """The digits that stood there."""
 
 
 class _Kind:
-    __slots__ = ("is_one_way", "is_plain", "topic")
+    __slots__ = (
+        "begin", "begin_bytes", "end", "is_one_way", "is_plain", "middle", "middle_bytes", "topic",
+    )  # fmt: skip
 
-    def __init__(self, topic: str, is_one_way: bool, is_plain: bool) -> None:
+    def __init__(
+        self,
+        begin: bytes,
+        middle: bytes,
+        end: bytes,
+        topic: str = "",
+        is_one_way: bool = False,
+        is_plain: bool = False,
+    ) -> None:
+        self.begin: bytes = begin
+        self.begin_bytes: i64 = len(begin)
+        self.middle: bytes = middle
+        self.middle_bytes: i64 = len(middle)
+        self.end: bytes = end
         self.topic: str = topic
         self.is_one_way: bool = is_one_way
         self.is_plain: bool = is_plain
-
-
-_NOT_PLAIN: Final = _Kind("", False, False)
 
 
 class SendKinds:
     """The kinds that were seen.
 
     kinds = SendKinds()
-    kinds.read(header)      # None: of a kind that is not plain, or is only known from now on
+    kinds.read(data, begin, end)    # None: not plain, or the first of its kind
     """
 
-    __slots__ = ("_kinds",)
+    __slots__ = ("_kinds", "_last", "_send")
 
     def __init__(self) -> None:
-        self._kinds: dict[str, _Kind] = {}
+        self._kinds: dict[bytes, _Kind] = {}
+        self._last: _Kind = _Kind(b"\n", b"", b"")  # as no header begins
+        self._send: Send = Send()
 
-    def read(self, header: bytes) -> Send | None:
-        """A plain header of a known kind, all of whose numbers have digits only; None else."""
-        try:
-            text = header.decode()
-        except UnicodeDecodeError:
+    def read(self, data: bytes, begin: i64, end: i64) -> Send | None:
+        """The plain header between two places; None if it is of another kind, or a value is odd."""
+        if self._cut(self._last, data, begin, end):
+            return self._send
+        kind = self._recognise(data[begin:end])
+        if kind is None or not kind.is_plain or kind is self._last:
             return None
-        begin_end = text.find(_QUEUE)
-        bits_at = text.find(_BITS, begin_end)
-        born_at = text.find(_BORN, bits_at)
-        flag_at = text.find(_FLAG, born_at)
-        properties_at = text.find(_PROPERTIES, flag_at)
-        end_at = text.find('"', properties_at + _NAME_CHARS)
-        opaque_at = text.rfind(_OPAQUE)
-        opaque_end = text.find(",", opaque_at)
-        # A name that is not there is found nowhere: at -1, and those behind it before it.
-        if not 0 < begin_end < bits_at < born_at < flag_at < properties_at < end_at < opaque_at:
+        self._last = kind
+        return self._send if self._cut(kind, data, begin, end) else None
+
+    def _cut(self, kind: _Kind, data: bytes, begin: i64, end: i64) -> bool:
+        """Take the values out of a header; whether what is left is the kind, and they are plain."""
+        at: i64 = begin + kind.begin_bytes
+        if data[begin:at] != kind.begin:
+            return False
+        send = self._send
+        send.queue_id, at = _number(data, at, end, _BITS)
+        if at:
+            send.sys_flag, at = _number(data, at, end, _BORN)
+        if at:
+            send.born_time_ms, at = _number(data, at, end, _FLAG)
+        if at:
+            send.flag, at = _number(data, at, end, _TEXT)
+        if not at:
+            return False
+        stop = find_byte(data, _QUOTE, at, end)
+        opaque_at = stop + kind.middle_bytes
+        if data[stop:opaque_at] != kind.middle:
+            return False
+        rest_at = opaque_at
+        while rest_at < end and _is_digit(data[rest_at]):
+            rest_at += 1
+        if data[rest_at:end] != kind.end:
+            return False
+        opaque = data[opaque_at:rest_at]
+        if not 0 < len(opaque) <= _OPAQUE_DIGITS_MAX or (opaque[0] == _ZERO and len(opaque) > 1):
+            return False
+        properties = _unescaped(data, at, stop)
+        if properties is None or not (properties.isascii() or _is_utf8(properties)):
+            return False
+        send.topic = kind.topic
+        send.is_one_way = kind.is_one_way
+        send.properties = properties
+        send.opaque = opaque
+        return True
+
+    def _recognise(self, header: bytes) -> _Kind | None:
+        """The kind of a header; None if it has none, or is the first of it, which is decoded."""
+        begin_end = header.find(_QUEUE) + _NAME_BYTES
+        properties_at = header.find(_PROPERTIES, begin_end)
+        middle_at = header.find(b'"', properties_at + _NAME_BYTES)
+        opaque_at = header.rfind(_OPAQUE) + _OPAQUE_BYTES
+        end_at = header.find(b",", opaque_at)
+        # What is not there is found at -1, before what was to come before it.
+        if not _NAME_BYTES < begin_end < properties_at < middle_at < opaque_at < end_at:
             return None
-        if opaque_end < 0:
-            return None
-        common = f"{text[:begin_end]}\n{text[end_at:opaque_at]}\n{text[opaque_end:]}"
+        begin, middle, end = header[:begin_end], header[middle_at:opaque_at], header[end_at:]
+        common = b"\n".join((begin, middle, end))
         kind = self._kinds.get(common)
         if kind is None:
-            self._learn(common, header)
-            return None
-        queue = text[begin_end + _NAME_CHARS : bits_at]
-        bits = text[bits_at + _NAME_CHARS : born_at]
-        born = text[born_at + _NAME_CHARS : flag_at]
-        flag = text[flag_at + _NAME_CHARS : properties_at]
-        opaque = text[opaque_at + _OPAQUE_CHARS : opaque_end]
-        digits = f"{queue}{bits}{born}{flag}{opaque}"
-        if not kind.is_plain or len(digits) > NUMBERS_DIGITS_MAX:
-            return None
-        if not (digits.isascii() and digits.isdigit()):
-            return None
-        if not (queue and bits and born and flag) or len(opaque) > _DIGITS_MAX:
-            return None
-        if opaque.startswith("0") and len(opaque) > 1:
-            return None
-        properties = text[properties_at + _NAME_CHARS : end_at]
-        if _ESCAPE in properties:
-            properties = properties.replace("\\u0001", "\x01").replace("\\u0002", "\x02")
-            if _ESCAPE in properties:  # also if the quote that seemed to end them is escaped
-                return None
-        return Send(kind.topic, kind.is_one_way, queue, bits, born, flag, properties, opaque)
+            if len(self._kinds) >= KINDS_MAX:
+                self._kinds.clear()
+            self._kinds[common] = _learn(header, begin, middle, end)
+        return kind
 
-    def _learn(self, common: str, header: bytes) -> None:
-        """Remember what headers with so much in common are."""
-        if len(self._kinds) >= KINDS_MAX:
-            self._kinds.clear()
-        kind = _NOT_PLAIN
-        decoded = decode_send_v2(memoryview(header))
-        # A line break could hide where a value was taken out.
-        if decoded is not None and decoded.code == SEND_V2_CODE and b"\n" not in header:
-            fields = decoded.extFields
-            is_plain = (
-                not decoded.flag & ~ONE_WAY_FLAG
-                and fields.j == "0"
-                and fields.m == "false"
-                and fields.l is None
-                and fields.d.isdecimal()
-                and len(fields.d) < _DIGITS_MAX
-            )
-            if is_plain:
-                kind = _Kind(fields.b, bool(decoded.flag & ONE_WAY_FLAG), True)
-        self._kinds[common] = kind
+
+def _learn(header: bytes, begin: bytes, middle: bytes, end: bytes) -> _Kind:
+    """What headers with so much in common with this one are."""
+    decoded = decode_send_v2(memoryview(header))
+    # A line break could hide where a value was taken out.
+    if decoded is not None and decoded.code == SEND_V2_CODE and b"\n" not in header:
+        fields = decoded.extFields
+        is_plain = (
+            not decoded.flag & ~ONE_WAY_FLAG
+            and fields.j == "0"
+            and fields.m == "false"
+            and fields.l is None
+            and fields.d.isdecimal()
+            and len(fields.d) < _COUNT_DIGITS_MAX
+        )
+        if is_plain:
+            return _Kind(begin, middle, end, fields.b, bool(decoded.flag & ONE_WAY_FLAG), True)
+    return _Kind(begin, middle, end)
+
+
+def _number(data: bytes, at: i64, end: i64, name: i64) -> tuple[i64, i64]:
+    """The number that begins at a place, and where the value behind the name that follows it does.
+
+    The second is 0 if there is no such number or no such name.
+    """
+    value: i64 = 0
+    begin = at
+    while at < end and _is_digit(data[at]):
+        value = value * 10 + (data[at] - _ZERO)
+        at += 1
+        if at - begin > _DIGITS_MAX:
+            return 0, 0
+    if at == begin or at + _WORD_BYTES > end or read_i64_be(data, at) >> 8 != name:
+        return 0, 0
+    return value, at + _NAME_BYTES
+
+
+def _unescaped(data: bytes, at: i64, end: i64) -> bytes | None:
+    """The text between two places; None if more is escaped in it than the ends of names and values.
+
+    That may be the very quote that seemed to end it.
+    """
+    escape = find_byte(data, _ESCAPE, at, end)
+    if escape == end:
+        return data[at:end]
+    text = BytesWriter()
+    while escape < end:
+        text.write(data[at:escape])
+        at = escape + _ESCAPED_BYTES
+        if at > end or read_i32_be(data, escape) != _CONTROL or data[at - 2] != _ZERO:
+            return None
+        byte: i64 = data[at - 1] - _ZERO
+        if byte != 1 and byte != 2:
+            return None
+        text.append(u8(byte))
+        escape = find_byte(data, _ESCAPE, at, end)
+    text.write(data[at:end])
+    return text.getvalue()
+
+
+def _is_digit(byte: i64) -> bool:
+    return _ZERO <= byte <= _ZERO + 9
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
