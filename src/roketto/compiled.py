@@ -10,6 +10,7 @@ from roketto.protocol import record
 
 HOT_MODULES: Final = (
     "roketto.broker.aside_send",
+    "roketto.broker.batch_lane",
     "roketto.broker.clients",
     "roketto.broker.consumer_group",
     "roketto.broker.context",
@@ -31,6 +32,7 @@ HOT_MODULES: Final = (
     "roketto.broker.pull_lane",
     "roketto.broker.put",
     "roketto.broker.recall",
+    "roketto.broker.send_answers",
     "roketto.broker.send_lane",
     "roketto.broker.sending",
     "roketto.broker.stats",

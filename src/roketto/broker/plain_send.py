@@ -43,7 +43,13 @@ NOT_PLAIN: Final = (-1, -1, -1)
 
 
 def unique_key(properties: bytes) -> bytes:
-    """The producer's id of a message whose properties are plain; empty if they are not.
+    """The producer's id of a message whose properties are plain; empty if they are not."""
+    is_plain, key = look_through(properties)
+    return key if is_plain else b""
+
+
+def look_through(properties: bytes) -> tuple[bool, bytes]:
+    """Whether properties are plain, and the producer's id among them, empty without one.
 
     Mostly the first letter of a name tells that it is not one of a special property.
     """
@@ -70,8 +76,8 @@ def unique_key(properties: bytes) -> bytes:
     if is_doubtful:
         for name in _SPECIAL_NAMES:
             if name in properties:
-                return b""
-    return key
+                return False, key
+    return True, key
 
 
 def store_plain(

@@ -9,6 +9,7 @@ import pytest
 from roketto.broker import transactions as transactions_module
 from roketto.broker.handlers.send import send_any, send_v2
 from roketto.broker.handlers.transactions import ROUTES as END_ROUTES
+from roketto.broker.send_answers import SendAnswers
 from roketto.broker.send_lane import SendLane
 from roketto.protocol.bodies.topics import TopicConfig
 from roketto.protocol.codes import RequestCode
@@ -53,7 +54,7 @@ def frame_of(properties: dict[str, str] | str, **change: str) -> memoryview:
 
 def ask(rig: SendRig, frame: memoryview) -> bool:
     """Whether the lane answers a frame of a kind that it knows."""
-    lane = SendLane(rig.context)
+    lane = SendLane(rig.context, SendAnswers(rig.context.sending))
     place = (0, len(frame))
     assert not lane.answer(rig.connection.as_connection, bytes(frame), *place), "it knew it"
     return lane.answer(rig.connection.as_connection, bytes(frame), *place)

@@ -6,6 +6,7 @@ from roketto.broker.lanes import Lanes
 from roketto.protocol.bodies.groups import SubscriptionGroupConfig
 from unit.broker.pull_rig import PullRig
 from unit.broker.send_rig import SendRig
+from unit.broker.test_batch_lane import frame_of as batch_frame
 from unit.broker.test_pull_lane import FIELDS as PULL
 from unit.broker.test_pull_lane import frame_of as pull_frame
 from unit.broker.test_send_lane import FIELDS as SEND
@@ -24,6 +25,16 @@ def test_a_send_goes_to_the_lane_of_sends(tmp_path: Path) -> None:
     assert [ask(lanes, rig, send_frame(dict(SEND))) for _ in range(2)] == [False, True]
     assert rig.connection.written
     assert rig.store.queue("T", 1) is not None
+    rig.close()
+
+
+def test_a_batch_goes_to_the_lane_of_batches(tmp_path: Path) -> None:
+    """The same for all of its messages."""
+    rig = SendRig(tmp_path / "store")
+    rig.context.topics.target("T", "TBW102", 4, False)
+    lanes = Lanes(rig.context)
+    assert [ask(lanes, rig, batch_frame({})) for _ in range(2)] == [False, True]
+    assert rig.context.stats.put.count == 3
     rig.close()
 
 

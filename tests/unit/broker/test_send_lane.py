@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from roketto.broker.handlers.send import ROUTES
+from roketto.broker.send_answers import SendAnswers
 from roketto.broker.send_lane import SendLane
 from roketto.protocol.codes import RequestCode
 from roketto.protocol.command import Command, decode_command, encode_command
@@ -46,7 +47,7 @@ def frame_of(
 
 def ask(rig: SendRig, frame: memoryview) -> bool:
     """Whether the lane answers a frame of a kind that it knows."""
-    lane = SendLane(rig.context)
+    lane = SendLane(rig.context, SendAnswers(rig.context.sending))
     data = b"before" + frame + b"behind"
     place = (6, 6 + len(frame))
     assert not lane.answer(rig.connection.as_connection, data, *place), "it did not know it"

@@ -1,16 +1,21 @@
 """The JSON header of SEND_MESSAGE_V2 as one struct: a third of the time that a command takes.
 
-Every field is text, as in a command's map of them, and whoever reads it converts it. What cannot be
-read like this (fields that are no strings, an opaque that is one) is left to command.py.
+SEND_BATCH_MESSAGE has the same. Every field is text, as in a command's map of them, and whoever
+reads it converts it. What cannot be read like this (fields that are no strings, an opaque that is one) is left to command.py.
 """
 
 import msgspec
 
-__all__ = ["SEND_V2_CODE", "SEND_V2_START", "SendV2Fields", "SendV2Frame", "decode_send_v2"]
+__all__ = [
+    "SEND_BATCH_CODE", "SEND_BATCH_START", "SEND_V2_CODE", "SEND_V2_START", "SendV2Fields",
+    "SendV2Frame", "decode_send_v2",
+]  # fmt: skip
 
 SEND_V2_CODE = 310
 SEND_V2_START = b'{"code":310,'
 """How FastJSON, which sorts members, begins such a header."""
+SEND_BATCH_CODE = 320
+SEND_BATCH_START = b'{"code":320,'
 
 
 class SendV2Fields(msgspec.Struct, gc=False):

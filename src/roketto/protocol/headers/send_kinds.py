@@ -20,7 +20,7 @@ from mypy_extensions import i64, u8
 
 from roketto.protocol.bytescan import find_byte
 from roketto.protocol.command import ONE_WAY_FLAG
-from roketto.protocol.headers.send_frame import SEND_V2_CODE, decode_send_v2
+from roketto.protocol.headers.send_frame import SEND_BATCH_CODE, decode_send_v2
 
 __all__ = ["Send", "SendKinds"]
 
@@ -100,13 +100,15 @@ class _Kind:
 class SendKinds:
     """The kinds that were seen.
 
-    kinds = SendKinds()
+    kinds = SendKinds(SEND_V2_CODE)
     kinds.read(data, begin, end)    # None: not plain, or the first of its kind
     """
 
-    __slots__ = ("_kinds", "_last", "_send")
+    __slots__ = ("_code", "_kinds", "_last", "_send")
 
-    def __init__(self) -> None:
+    def __init__(self, code: int) -> None:
+        """``code`` is that of the requests; 320 has batches, and nothing else has."""
+        self._code: int = code
         self._kinds: dict[bytes, _Kind] = {}
         self._last: _Kind = _Kind(b"\n", b"", b"")  # as no header begins
         self._send: Send = Send()
@@ -173,20 +175,20 @@ class SendKinds:
         if kind is None:
             if len(self._kinds) >= KINDS_MAX:
                 self._kinds.clear()
-            self._kinds[common] = _learn(header, begin, middle, end)
+            self._kinds[common] = _learn(self._code, header, begin, middle, end)
         return kind
 
 
-def _learn(header: bytes, begin: bytes, middle: bytes, end: bytes) -> _Kind:
+def _learn(code: int, header: bytes, begin: bytes, middle: bytes, end: bytes) -> _Kind:
     """What headers with so much in common with this one are."""
     decoded = decode_send_v2(memoryview(header))
     # A line break could hide where a value was taken out.
-    if decoded is not None and decoded.code == SEND_V2_CODE and b"\n" not in header:
+    if decoded is not None and decoded.code == code and b"\n" not in header:
         fields = decoded.extFields
         is_plain = (
             not decoded.flag & ~ONE_WAY_FLAG
             and fields.j == "0"
-            and fields.m == "false"
+            and fields.m == ("true" if code == SEND_BATCH_CODE else "false")
             and fields.l is None
             and fields.d.isdecimal()
             and len(fields.d) < _COUNT_DIGITS_MAX

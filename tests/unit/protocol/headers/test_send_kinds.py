@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from roketto.protocol.headers import send_kinds
-from roketto.protocol.headers.send_frame import decode_send_v2
+from roketto.protocol.headers.send_frame import SEND_BATCH_CODE, SEND_V2_CODE, decode_send_v2
 from roketto.protocol.headers.send_kinds import SendKinds
 
 FIELDS = {
@@ -49,7 +49,7 @@ def test_a_header_of_a_known_kind_is_read_as_it_would_be_decoded(
     change: dict[str, object], members: dict[str, object]
 ) -> None:
     """The values of another header teach nothing but what all of them have in common."""
-    kinds = SendKinds()
+    kinds = SendKinds(SEND_V2_CODE)
     assert read(kinds, header_of(None, **{**members, "opaque": 1})) is None
     header = header_of(change, **members)
     decoded = decode_send_v2(memoryview(header))
@@ -106,7 +106,7 @@ def test_a_header_of_a_known_kind_is_read_as_it_would_be_decoded(
 )
 def test_any_other_header_is_left_to_whoever_decodes_it(header: bytes) -> None:
     """Neither at first sight nor later, whether its kind is not plain or its values are odd."""
-    kinds = SendKinds()
+    kinds = SendKinds(SEND_V2_CODE)
     read(kinds, header_of())
     assert read(kinds, header_of()) is not None
     assert read(kinds, header) is None
@@ -115,7 +115,7 @@ def test_any_other_header_is_left_to_whoever_decodes_it(header: bytes) -> None:
 
 def test_values_in_other_places_are_another_kind() -> None:
     """The same bytes stay when they are taken out, but they do not mean the same."""
-    kinds = SendKinds()
+    kinds = SendKinds(SEND_V2_CODE)
     read(kinds, header_of())
     values = header_of()[header_of().index(b'","e":') : header_of().index(b'","j":')]
     moved = header_of().replace(values, b"").replace(b"JAVA", b"JAVA" + values)
@@ -127,8 +127,19 @@ def test_values_in_other_places_are_another_kind() -> None:
 def test_kinds_are_forgotten_before_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever sends ever new ones costs no more than decoding each of them."""
     monkeypatch.setattr(send_kinds, "KINDS_MAX", 3)
-    kinds = SendKinds()
+    kinds = SendKinds(SEND_V2_CODE)
     for topic in "ABCD":
         assert read(kinds, header_of({"b": topic})) is None
     assert read(kinds, header_of({"b": "D"})) is not None
     assert read(kinds, header_of({"b": "A"})) is None
+
+
+def test_batches_have_a_code_and_a_mark_of_their_own() -> None:
+    """Neither is plain without the other."""
+    kinds = SendKinds(SEND_BATCH_CODE)
+    batch = header_of({"m": "true"}, code=SEND_BATCH_CODE)
+    assert read(kinds, batch) is None
+    assert read(kinds, batch) is not None
+    for other in (header_of(code=SEND_BATCH_CODE), header_of({"m": "true"}), header_of()):
+        assert read(kinds, other) is None
+        assert read(kinds, other) is None
