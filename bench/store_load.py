@@ -202,7 +202,7 @@ class Consumers:
         self._begins = [0] * queues
         self._offsets = [0] * queues
         self._turns = cycle(range(queues))
-        self._answer: deque[memoryview] = deque(maxlen=1024)
+        self._answer: deque[bytes | memoryview] = deque(maxlen=1024)
         """What a connection has yet to send; views, not copies."""
 
     def skip(self, host: Host) -> None:

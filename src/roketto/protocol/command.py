@@ -16,7 +16,7 @@ from roketto.protocol.limits import REMARK_BYTES_MAX
 from roketto.protocol.versions import CURRENT_VERSION
 
 Body: TypeAlias = bytes | memoryview
-Views: TypeAlias = tuple[memoryview, ...]
+Views: TypeAlias = tuple[Body, ...]
 """The body of an answer in pieces that lie apart, as those of a queue's messages in the log do."""
 
 LANGUAGES = tuple(code.name for code in LanguageCode)

@@ -41,6 +41,7 @@ from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.record_check import BLANK, BLANK_BYTES, RECORD_BYTES_MIN
 from roketto.store.run_properties import RunProperties
 from roketto.store.segments import Segments
+from roketto.store.stretch import Stretch
 
 _PUBLISHED_LAST: Final = 8
 """Size and magic: without them there is no record."""
@@ -114,6 +115,8 @@ class CommitLog:
         lmq: bool = False,
     ) -> None:
         self.segments: Segments = segments
+        self.stretch: Stretch = Stretch(segments)
+        """For those who read many records."""
         self.store_time_ms: int = 0
         """The greatest store time so far; recovery sets it to that of the last record."""
         self._clock_ms: Callable[[], int] = clock_ms

@@ -6,11 +6,13 @@ whether it probably comes from memory or from the disk: a consumer far behind mu
 others wait for the disk.
 """
 
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from librt.strings import read_i64_be
+from mypy_extensions import i64
 
 from roketto.store.commitlog import CommitLog
 from roketto.store.consumequeue import ConsumeQueue
@@ -27,20 +29,15 @@ _UNITS_AT_ONCE: Final = 1_024
 in vain when the bytes are used up."""
 
 
-_FEW: Final = 64
-"""Units that are unpacked at once: twice as many as most consumers ask for."""
+_FEW_BYTES: Final = 64 * UNIT_BYTES
+"""Units that are looked at one by one: twice as many as most consumers ask for."""
 
-_UNITS: Final = tuple([struct.Struct(">" + "qiq" * count) for count in range(_FEW + 1)])
-_PLACES: Final = tuple([struct.Struct(">" + "qi8x" * count) for count in range(_FEW + 1)])
-"""So many units, with their tags codes and without."""
+_MANY_BYTES: Final = 8 * UNIT_BYTES
+"""Units of as many messages as are worth a copy of the stretch of the log that they lie in."""
 
-_RUNS: Final = tuple(
-    [struct.Struct(">qi8x" + "8xi8x" * (count - 2) + "qi8x") for count in range(_FEW + 1)]
-)
-"""Of so many units, two or more: the sizes, and before the first and the last also the offset."""
 
-_PAIR: Final = struct.Struct(">qi8xq")
-_OFFSET: Final = struct.Struct(">q")
+_JOINED_BYTES_MAX: Final = 2_048
+"""Views of this size on the average are joined."""
 
 
 class GetStatus(Enum):
@@ -86,7 +83,7 @@ class GetResult:
         next_offset: int,
         min_offset: int,
         max_offset: int,
-        views: list[memoryview],
+        views: list[bytes | memoryview],
         count: int = 0,
         size: int = 0,
         is_behind_memory: bool = False,
@@ -95,11 +92,17 @@ class GetResult:
         self.next_offset: int = next_offset
         self.min_offset: int = min_offset
         self.max_offset: int = max_offset
-        self.views: list[memoryview] = views
+        self.views: list[bytes | memoryview] = views
         self.count: int = count
         self.size: int = size
         self.is_behind_memory: bool = is_behind_memory
         """Whether it had to be read from the disk, probably; consumers may be sent to a slave."""
+
+    def join_small(self) -> None:
+        """Make one of many small views: that is less work than to send each of them."""
+        count = len(self.views)
+        if count > 1 and self.size <= count * _JOINED_BYTES_MAX:
+            self.views = [b"".join(self.views)]
 
 
 _FOUND: Final = GetStatus.FOUND
@@ -200,54 +203,66 @@ def _read_near(
     ``raw`` are the units from ``queue_offset`` on. None, and ``_Reader`` has to look closer, if
     there are many or old ones among them, or if more units are needed.
     """
-    count = len(raw) // UNIT_BYTES
-    if not 0 < count <= _FEW:
+    raw_bytes: i64 = len(raw)
+    if raw_bytes == 0 or raw_bytes > _FEW_BYTES:
         return None
-    start: int = _OFFSET.unpack_from(raw)[0]
-    if start < log.min_offset or not log.is_likely_in_memory(start):
+    first = read_i64_be(raw, 0)
+    if first < log.min_offset or not log.is_likely_in_memory(first):
         return None
-    fields: tuple[int, ...]
-    if codes is None and 1 < count <= limits.memory_count and _has_neighbours(raw):
-        # Records without a gap between them are as long as the way from the first to the end of
-        # the last: then nothing is done for each unit.
-        fields = _RUNS[count].unpack(raw)
-        last = fields[count]
-        size = last + fields[count + 1] - start
-        if size <= limits.memory_bytes and sum(fields) == start + last + size:
-            view = log.read(start, size)
-            return GetResult(_FOUND, queue_offset + count, least, most, [view], count, size)
-    step = 2 if codes is None else 3
-    fields = (_PLACES if codes is None else _UNITS)[count].unpack(raw)
-    bytes_max = limits.memory_bytes
-    count_max = min(count_max, limits.memory_count)
-    ranges: list[tuple[int, int]] = []
-    begin = end = -1
-    taken = total = at = 0
-    while at < count:
-        if codes is None or fields[step * at + 2] in codes:
-            log_offset = fields[step * at]
-            size = fields[step * at + 1]
-            if taken and (taken >= count_max or total + size > bytes_max):
+    stretch = log.stretch
+    bytes_max: i64 = limits.memory_bytes
+    taken_max: i64 = min(count_max, limits.memory_count)
+    count = raw_bytes // UNIT_BYTES
+    if count > 1 and read_i64_be(raw, UNIT_BYTES) == first + _size_at(raw, 0):
+        size = _run_bytes(raw, raw_bytes) if codes is None and count <= taken_max else 0
+        if 0 < size <= bytes_max:
+            run: list[bytes | memoryview] = [log.read(first, size)]
+            return GetResult(_FOUND, queue_offset + count, least, most, run, count, size)
+    elif raw_bytes >= _MANY_BYTES:
+        last_at = raw_bytes - UNIT_BYTES
+        stretch.follow(first, read_i64_be(raw, last_at) + _size_at(raw, last_at))
+    views: list[bytes | memoryview] = []
+    begin: i64 = -1
+    end: i64 = -1
+    taken: i64 = 0
+    total: i64 = 0
+    at: i64 = 0
+    while at < raw_bytes:
+        if codes is None or read_i64_be(raw, at + 12) in codes:
+            log_offset = read_i64_be(raw, at)
+            size = read_i64_be(raw, at + 8) >> 32  # as _size_at says, without a call of it
+            if taken > 0 and (taken >= taken_max or total + size > bytes_max):
                 break
             if log_offset != end:
                 if end >= 0:
-                    ranges.append((begin, end))
+                    views.append(stretch.cut(begin, end))
                 begin = end = log_offset
             end += size
             taken += 1
             total += size
-        at += 1
-    if not taken or (at == count and taken < count_max and queue_offset + at < most):
+        at += UNIT_BYTES
+    next_offset = queue_offset + at // UNIT_BYTES
+    if taken == 0 or (at == raw_bytes and taken < taken_max and next_offset < most):
         return None
-    ranges.append((begin, end))
-    views = log.segments.read_many(ranges)
-    return GetResult(_FOUND, queue_offset + at, least, most, views, taken, total)
+    views.append(stretch.cut(begin, end))
+    return GetResult(_FOUND, next_offset, least, most, views, taken, total)
 
 
-def _has_neighbours(raw: bytes) -> bool:
-    """Whether the record of the second unit follows on that of the first."""
-    start, size, following = _PAIR.unpack_from(raw)
-    return bool(start + size == following)
+def _run_bytes(raw: bytes, raw_bytes: i64) -> i64:
+    """The size of records that lie one behind the other in the log; 0 if there are gaps."""
+    total: i64 = 0
+    at: i64 = 0
+    while at < raw_bytes:
+        total += read_i64_be(raw, at + 8) >> 32
+        at += UNIT_BYTES
+    last_at = raw_bytes - UNIT_BYTES
+    distance = read_i64_be(raw, last_at) + _size_at(raw, last_at) - read_i64_be(raw, 0)
+    return total if total == distance else 0
+
+
+def _size_at(raw: bytes, at: i64) -> i64:
+    """The size of the record whose unit begins there."""
+    return read_i64_be(raw, at + 8) >> 32
 
 
 def _outside(offset: int, least: int, most: int) -> tuple[GetStatus, int]:
@@ -329,7 +344,8 @@ class _Reader:
         if not self.count:
             removed = GetStatus.MESSAGE_WAS_REMOVING
             status = removed if self.removed else GetStatus.NO_MATCHED_MESSAGE
-        views = self._log.segments.read_many(self.ranges)
+        stretch = self._log.stretch
+        views = [stretch.cut(begin, end) for begin, end in self.ranges]
         return GetResult(
             status, next_offset, least, most, views, self.count, self.size, self.is_behind_memory
         )

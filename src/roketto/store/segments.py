@@ -376,21 +376,6 @@ class Segments:
             raise self.outside(offset, size)
         return self._view(segment)[at : at + size]
 
-    def read_many(self, ranges: list[tuple[int, int]]) -> list[memoryview]:
-        """What lies between each pair of offsets, as ``read`` gives it, for less."""
-        views: list[memoryview] = []
-        start = end = 0
-        view: memoryview | None = None
-        for first, last in ranges:
-            if view is None or first < start or last > end:
-                views.append(self.read(first, last - first))
-                segment = self.find(first)
-                view = self._view(segment)
-                start, end = segment.start, min(segment.end, self.written)
-            else:
-                views.append(view[first - start : last - start])
-        return views
-
     def outside(self, offset: int, size: int) -> OutsideLogError:
         """The error that says so."""
         return OutsideLogError(

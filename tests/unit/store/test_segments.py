@@ -553,27 +553,6 @@ def test_neither_the_last_nor_an_unflushed_segment_is_removed(
 # --- reading --------------------------------------------------------------------------------------
 
 
-def test_many_ranges_are_read_as_one_by_one(open_run: Callable[..., Segments]) -> None:
-    """In one segment, in the next, and back; what cannot be read is told as ever."""
-    segments = open_run()
-    fill(segments, 2)
-    segments.append_bytes(b"abc")
-    ranges = [
-        (0, 3),
-        (5, 9),
-        (SIZE, SIZE + 1),
-        (SIZE + 7, 2 * SIZE),
-        (1, 2),
-        (2 * SIZE, 2 * SIZE + 3),
-    ]
-    views = segments.read_many(ranges)
-    assert views == [segments.read(first, last - first) for first, last in ranges]
-    assert segments.read_many([]) == []
-    for beyond in [(2 * SIZE + 2, 2 * SIZE + 4), (SIZE - 1, SIZE + 1)]:
-        with pytest.raises(OutsideLogError):
-            segments.read_many([(2 * SIZE, 2 * SIZE + 1), beyond])
-
-
 @pytest.mark.parametrize(
     ("offset", "size"),
     [(-1, 1), (SIZE - 1, 1), (SIZE, -1), (3 * SIZE, 1), (2 * SIZE - 1, 2), (3 * SIZE - 1, 2)],

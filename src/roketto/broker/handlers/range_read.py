@@ -83,7 +83,7 @@ def _parse_codes(text: str | None) -> frozenset[int] | None:
     )
 
 
-def _body(views: list[memoryview]) -> Body | Views:
+def _body(views: list[Body]) -> Body | Views:
     if len(views) == 1:
         return views[0]
     return tuple(views) if len(views) <= _VIEWS_MAX else b"".join(views)
