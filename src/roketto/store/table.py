@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+from mypy_extensions import mypyc_attr
+
 from roketto.clock import wall_ms
 from roketto.protocol.bodies.base import Body, decode_body, encode_body
 from roketto.protocol.bodies.topics import DataVersion
@@ -44,6 +46,7 @@ B = TypeVar("B", bound=Body)
 _NEVER_WRITTEN: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Table(Generic[B]):
     """One table. It belongs to one thread; ``body`` may be read, and is changed by methods only.
 
