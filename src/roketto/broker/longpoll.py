@@ -96,6 +96,8 @@ class LongPolls:
         self._buckets: dict[int, dict[Poll, None]] = {}
         self._connections: dict[Connection, dict[Poll, None]] = {}
         self._woken: list[Poll] = []
+        self.answered: dict[Connection, None] = {}
+        """Connections with answers that leave when all that were woken are resumed."""
         self._count = 0
         self._is_closed = False
 
@@ -195,6 +197,10 @@ class LongPolls:
         woken, self._woken = self._woken, []
         for poll in woken:
             _resume(poll, is_late=False)
+        if self.answered:
+            answered, self.answered = self.answered, {}
+            for connection in answered:
+                connection.proceed()
 
     def _wake(self, polls: list[Poll]) -> None:
         if polls and not self._woken:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from roketto.protocol.bodies.offsets import ConsumerOffsetSerializeWrapper
 from roketto.store.offset_table import ConsumeOffsetTable
 
-__all__ = ["Offsets"]
+__all__ = ["Offsets", "Sent"]
 
 log = logging.getLogger(__name__)
 
@@ -25,12 +25,25 @@ PULLED_MAX: Final = 200_000
 """Queues of groups whose last pull is remembered; beyond it, what was committed stands in."""
 
 
+class Sent:
+    """Up to which offset a group was sent messages of a queue.
+
+    Whoever sends them often keeps it, until it ``is_forgotten``.
+    """
+
+    __slots__ = ("is_forgotten", "offset")
+
+    def __init__(self) -> None:
+        self.offset: int = 0
+        self.is_forgotten: bool = False
+
+
 class Offsets:
     """Topic, group and queue -> the offset of the next message."""
 
     def __init__(self, table: ConsumeOffsetTable) -> None:
         self._table = table
-        self._pulled: dict[tuple[str, str, int], int] = {}
+        self._sent: dict[tuple[str, str, int], Sent] = {}
         self._resets: dict[tuple[str, str, int], int] = {}
         """Resets that no client has heard of; each is in the table, too, which bounds them."""
 
@@ -91,16 +104,24 @@ class Offsets:
 
     # --- what was sent ----------------------------------------------------------------------------
 
+    def sent(self, topic: str, group: str, queue_id: int) -> Sent | None:
+        """Where to note what a group is sent of a queue; None if that is not remembered."""
+        key = (topic, group, queue_id)
+        found = self._sent.get(key)
+        if found is None and len(self._sent) < PULLED_MAX:
+            found = self._sent[key] = Sent()
+        return found
+
     def note_pulled(self, topic: str, group: str, queue_id: int, offset: int) -> None:
         """Remember the offset that a group was sent messages up to."""
-        pulled, key = self._pulled, (topic, group, queue_id)
-        if len(pulled) < PULLED_MAX or key in pulled:
-            pulled[key] = offset
+        sent = self.sent(topic, group, queue_id)
+        if sent is not None:
+            sent.offset = offset
 
     def pulled(self, topic: str, group: str, queue_id: int) -> int | None:
         """The offset that a group was sent messages up to; what it committed if nobody knows."""
-        offset = self._pulled.get((topic, group, queue_id))
-        return self.get(topic, group, queue_id) if offset is None else offset
+        sent = self._sent.get((topic, group, queue_id))
+        return self.get(topic, group, queue_id) if sent is None else sent.offset
 
     def offsets(self, topic: str, group: str) -> Mapping[int, int]:
         """Queue -> offset, as far as there are any."""
@@ -143,6 +164,7 @@ class Offsets:
         return self._table.save_if_changed()
 
     def _forget(self, part: int, name: str) -> None:
-        for known in self._pulled, self._resets:
-            for key in [key for key in known if key[part] == name]:
-                del known[key]
+        for key in [key for key in self._sent if key[part] == name]:
+            self._sent.pop(key).is_forgotten = True
+        for key in [key for key in self._resets if key[part] == name]:
+            del self._resets[key]

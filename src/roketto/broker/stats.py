@@ -33,6 +33,7 @@ _NO_TIME: Final = 1 << 61
 """Of a put that has taken none: it was stored long after now."""
 
 _SEND: Final = int(RequestCode.SEND_MESSAGE_V2)
+_PULL: Final = int(RequestCode.PULL_MESSAGE)
 
 _RECENT_MAX: Final = 601
 """A look at the totals every second, for rates over 10, 60 and 600 seconds."""
@@ -66,7 +67,7 @@ class Statistics:
     __slots__ = (
         "_clock_ms", "_is_sync", "_latency_turned_s", "_meter_count", "_meters_max", "_recent",
         "_requests", "_topics", "_unsure", "_windows", "bytes_in", "bytes_out", "get", "get_max_ms",
-        "get_missed", "has_detail", "is_counting", "latency", "left_out", "mornings",
+        "get_missed", "has_detail", "is_counting", "latency", "left_out", "mornings", "plain_pulls",
         "plain_sends", "put", "put_aside", "put_failed", "refusals", "started_ms", "started_s",
         "system_get", "system_put",
     )  # fmt: skip
@@ -91,6 +92,8 @@ class Statistics:
         self.bytes_out: int = 0
         self.plain_sends: int = 0
         """Sends that the quick lane has answered since ``requests`` was read last."""
+        self.plain_pulls: int = 0
+        """The same of pulls."""
         self.put: Meter = Meter()
         """Everything that was stored."""
         self.put_aside: Meter = Meter()
@@ -209,10 +212,13 @@ class Statistics:
             self.get_missed += 1
             return
         self._note(self.get, count, size)
-        found = self._find_group(topic, group)
+        of_topic = self._topics.get(topic) or self._add_topic(topic)
+        if of_topic is None:
+            return
+        found = of_topic.groups.get(group) or self._add_group(of_topic, group)
         if found is None:
             return
-        if self._topics[topic].is_system:
+        if of_topic.is_system:
             self._note(self.system_get, count, size)
         self._note(found.get, count, size)
         if taken_ms > 0:
@@ -256,12 +262,13 @@ class Statistics:
         found = self._topics.get(topic) or self._add_topic(topic)
         if found is None:
             return None
-        known = found.groups.get(group)
-        if known is None:
-            if not self._has_room(GROUP_METERS):
-                return None
-            known = found.groups[group] = GroupStats()
-        return known
+        return found.groups.get(group) or self._add_group(found, group)
+
+    def _add_group(self, topic: TopicStats, group: str) -> GroupStats | None:
+        if not self._has_room(GROUP_METERS):
+            return None
+        added = topic.groups[group] = GroupStats()
+        return added
 
     def _has_room(self, meters: int) -> bool:
         if self._meter_count + meters > self._meters_max:
@@ -352,7 +359,8 @@ class Statistics:
     def requests(self) -> dict[int, int]:
         """How often each code was asked for; to be read only."""
         self._requests[_SEND] += self.plain_sends
-        self.plain_sends = 0
+        self._requests[_PULL] += self.plain_pulls
+        self.plain_sends = self.plain_pulls = 0
         return self._requests
 
     @property

@@ -40,6 +40,9 @@ class FakeConnection:
         written, self.written = self.written, b""
         return written
 
+    def proceed(self) -> None:
+        """What was put is on its way."""
+
     def reply(self, request: Command, answer: Command) -> None:
         if not self.closed:
             self.replies.append((request, answer))

@@ -1,7 +1,9 @@
 """The quick lane of pulls answers what the ordinary way does, and leaves the rest to it."""
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
@@ -12,6 +14,7 @@ from roketto.broker.stats import Statistics
 from roketto.protocol.bodies.groups import SubscriptionGroupConfig
 from roketto.protocol.bodies.heartbeat import SubscriptionData
 from roketto.protocol.bodies.topics import TopicConfig
+from roketto.protocol.codes import ResponseCode
 from roketto.protocol.command import Command, decode_command, encode_command
 from roketto.protocol.frame import COMPACT, frame_prefix
 from roketto.store.errors import TableFullError
@@ -202,7 +205,6 @@ def test_how_much_is_sent_at_once_may_change(rig: PullRig) -> None:
         {"queueId": 0}, {"subscription": None}, {"topic": None},
         {"subscription": " || ".join(map(str, range(500))) + " || b"},
         {"sysFlag": "5", "commitOffset": "7", "queueOffset": "10"},
-        {"sysFlag": "7", "commitOffset": "7", "queueOffset": "10"},
     ],
 )  # fmt: skip
 def test_what_is_not_plain_is_left_alone(rig: PullRig, change: dict[str, object]) -> None:
@@ -302,3 +304,130 @@ def test_frames_of_another_kind_are_left_alone(rig: PullRig) -> None:
     before = noted(rig)
     assert [quick(rig, frame) for frame in others] == [None] * len(others)
     assert noted(rig) == before
+
+
+# --- pulls that wait ------------------------------------------------------------------------------
+
+WAITING = {"sysFlag": "7", "commitOffset": "7", "queueOffset": "10"}
+"""At the end of queue 0, with an offset to commit."""
+
+
+def answered(rig: PullRig) -> list[bytes]:
+    """What has come for pulls that waited, whichever way."""
+    replies = [encode_command(answer) for _, answer in rig.connection.replies]
+    rig.connection.replies.clear()
+    written = rig.connection.take_written()
+    return [*replies, written] if written else replies
+
+
+def wait(rig: PullRig, fields: Mapping[str, object]) -> None:
+    """Let a pull of a known kind be parked by a lane."""
+    assert quick(rig, frame_of({**FIELDS, **fields})) == b""
+    assert len(rig.polls) == 1
+
+
+def wait_ordinarily(rig: PullRig, fields: Mapping[str, object]) -> None:
+    request = decode_command(frame_of({**FIELDS, **fields}))
+    assert Dispatcher(rig.context).handle(rig.connection.as_connection, request) is None
+
+
+def arrive(rig: PullRig) -> None:
+    rig.send(1, tag="c")
+    rig.send(2, tag="a")
+
+
+def reset(rig: PullRig) -> None:
+    rig.context.offsets.reset("T", "G", 0, 3)
+    rig.polls.wake_queue("T", 0)
+
+
+def forbid(rig: PullRig) -> None:
+    rig.context.groups.put(SubscriptionGroupConfig(group_name="G", consume_enable=False))
+    arrive(rig)
+
+
+def stall(rig: PullRig) -> None:
+    rig.connection.is_write_stalled = True
+    arrive(rig)
+
+
+def expire(rig: PullRig) -> None:
+    rig.now_s += 16
+    rig.polls.expire(rig.now_s)
+
+
+def leave(rig: PullRig) -> None:
+    arrive(rig)
+    rig.connection.closed = True
+
+
+def prioritize(rig: PullRig) -> None:
+    rig.context.topics.prioritized.add("T")
+    arrive(rig)
+
+
+def lose_disk(rig: PullRig) -> None:
+    arrive(rig)
+    rig.store.limits = cast("TransferLimits", None)
+
+
+@pytest.mark.parametrize("fields", [{}, {"subscription": "a"}, {**BY_HEARTBEAT, "sysFlag": "3"}])
+@pytest.mark.parametrize(
+    "event", [arrive, reset, forbid, stall, expire, leave, prioritize, lose_disk, PullRig.turn]
+)
+def test_pulls_that_wait_are_answered_alike_on_both_ways(
+    tmp_path: Path,
+    event: Callable[[PullRig], None],
+    fields: dict[str, str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """By what comes, by what an operator does, at the end of their time, or not at all."""
+    caplog.set_level(logging.CRITICAL)
+    results = []
+    for way in (wait_ordinarily, wait):
+        rig = PullRig(tmp_path / way.__name__)
+        rig.context.groups.put(SubscriptionGroupConfig(group_name="G", group_sys_flag=3))
+        rig.join()
+        rig.send(10)
+        way(rig, {**WAITING, **fields})
+        before = noted(rig)
+        event(rig)
+        rig.turn()
+        results.append((answered(rig), before, noted(rig)))
+        rig.store.limits = TransferLimits()
+        rig.close()
+    assert results[0] == results[1]
+
+
+def test_a_pull_that_waits_is_passed_by_what_it_does_not_want(rig: PullRig) -> None:
+    """Its tags are compared with those of each message."""
+    wait(rig, {**WAITING, "subscription": "b"})
+    rig.send(2, tag="a")
+    assert not rig.soon
+    rig.send(1, tag="b")
+    rig.turn()
+    [answer] = answered(rig)
+    assert offsets_of(decode_command(memoryview(answer)[4:])) == [12]
+
+
+def test_a_pull_that_is_woken_in_vain_waits_for_the_rest_of_its_time(rig: PullRig) -> None:
+    """Nobody starts anew."""
+    wait(rig, WAITING)
+    rig.now_s += 10
+    rig.polls.wake_queue("T", 0)
+    rig.turn()
+    assert answered(rig) == []
+    rig.now_s += 6
+    rig.polls.expire(rig.now_s)
+    [answer] = answered(rig)
+    assert decode_command(memoryview(answer)[4:]).code == ResponseCode.PULL_NOT_FOUND
+
+
+def test_who_may_not_wait_is_left_to_the_ordinary_way(rig: PullRig) -> None:
+    """Where there are too many, or nobody waits for messages, it is answered."""
+    frame = frame_of({**FIELDS, **WAITING})
+    rig.config.long_polling_enable = False
+    assert quick(rig, frame) is None
+    rig.config.long_polling_enable = True
+    rig.polls.close()
+    assert quick(rig, frame) is None

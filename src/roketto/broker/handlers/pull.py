@@ -14,6 +14,7 @@ from roketto.broker.expiry import Alive, alive_in
 from roketto.broker.filter_work import WAITING_MAX, Look
 from roketto.broker.groups import READ_FORBIDDEN
 from roketto.broker.longpoll import PASSED_BY_MAX, Poll
+from roketto.broker.offsets import Sent
 from roketto.broker.priority import HOLD_S
 from roketto.broker.wanted import Wanted, is_tag_type
 from roketto.clock import monotonic_s
@@ -46,7 +47,7 @@ FORBIDDEN_BY_TOPIC: Final = 3
 FORBIDDEN_TO_BROADCAST: Final = 4
 FORBIDDEN_BY_SUBSCRIPTION: Final = 5
 
-_SUSPEND_MS_MAX: Final = 300_000
+SUSPEND_MS_MAX: Final = 300_000
 """Clients ask for 15 or 20 seconds; whoever asks for more is told to ask again after this."""
 
 _BROADCASTING: Final = MessageModel.BROADCASTING
@@ -80,7 +81,7 @@ class Asked:
 
     __slots__ = (
         "began_s", "consume_offset", "count", "expression_type", "group", "queue_id",
-        "queue_offset", "sub_version", "subscription", "suspend_ms", "sys_flag", "topic",
+        "queue_offset", "sent", "sub_version", "subscription", "suspend_ms", "sys_flag", "topic",
     )  # fmt: skip
 
     def __init__(self, header: PullMessageRequest) -> None:
@@ -97,6 +98,8 @@ class Asked:
         self.expression_type: str | None = header.expression_type
         self.began_s: float = 0.0
         """When it was last begun to read for it."""
+        self.sent: Sent | None = None
+        """Where to note what it was sent; None before that was looked up."""
 
 
 class Pulled:
@@ -240,15 +243,19 @@ class ParkedPull(Poll):
         wanted: Wanted,
         *,
         is_held: bool = False,
+        deadline_s: float | None = None,
     ) -> None:
-        """One that ``is_held`` waits for other queues, and a moment only."""
+        """One that ``is_held`` waits for other queues, and a moment only.
+
+        ``deadline_s`` is that of one that has waited already.
+        """
         config = context.config
         is_long = config.long_polling_enable and not is_held
         suspend_ms = asked.suspend_ms if is_long else config.short_polling_time_mills
-        wait_s = HOLD_S if is_held else min(suspend_ms, _SUSPEND_MS_MAX) / 1000
+        wait_s = HOLD_S if is_held else min(suspend_ms, SUSPEND_MS_MAX) / 1000
         super().__init__(
             connection, asked.topic, asked.queue_id, asked.queue_offset,
-            context.polls.now_s() + wait_s, is_long,
+            context.polls.now_s() + wait_s if deadline_s is None else deadline_s, is_long,
         )  # fmt: skip
         self.is_held: bool = is_held
         self.context: Context = context
@@ -391,15 +398,9 @@ def check(
 def read(context: Context, asked: Asked, wanted: Wanted) -> GetResult:
     """Read what is wanted; nothing is counted or changed by it."""
     asked.began_s = monotonic_s()
-    config = context.config
     # The store stops at these bounds anyway; asked for more, it would only look at more units.
-    count_max = min(
-        asked.count,
-        max(
-            config.max_transfer_count_on_message_in_memory,
-            config.max_transfer_count_on_message_in_disk,
-        ),
-    )
+    limits = context.store.limits
+    count_max = min(asked.count, max(limits.memory_count, limits.disk_count))
     alive: Alive | None = None
     if context.topics.expiring:
         alive = alive_in(context.topics.expiring, asked.topic, context.clock_ms())
@@ -523,6 +524,7 @@ def _answer(context: Context, request: Command, asked: Asked, pulled: Pulled) ->
     )
     if pulled.code == _FOUND:
         note_sent(context, asked, found)
+        found.join_small()
         views = found.views
         return request.answer(
             _FOUND, ext, views[0] if len(views) == 1 else tuple(views), found.status.name
@@ -547,7 +549,11 @@ def suggested_broker(context: Context, group: SubscriptionGroupConfig, found: Ge
 def note_sent(context: Context, asked: Asked, found: GetResult) -> None:
     """Count the messages that are sent, and remember up to where that is."""
     topic, group, queue_id = asked.topic, asked.group, asked.queue_id
-    context.offsets.note_pulled(topic, group, queue_id, found.next_offset)
+    sent = asked.sent
+    if sent is None or sent.is_forgotten:
+        sent = asked.sent = context.offsets.sent(topic, group, queue_id)
+    if sent is not None:
+        sent.offset = found.next_offset
     context.stats.note_get(topic, group, queue_id, found.count, found.size, _taken_ms(asked))
 
 

@@ -16,6 +16,7 @@ from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
 from roketto.protocol.errors import HeaderFieldError, RequestError
 from roketto.store.errors import StoreError
+from roketto.store.reading import TransferLimits
 from roketto.store.store import Store
 from unit.broker.fake_connection import FakeConnection
 from unit.broker.pull_rig import PullRig, body_of, offsets_of
@@ -80,12 +81,16 @@ def test_messages_come_as_they_lie_in_the_log(rig: PullRig) -> None:
     }  # fmt: skip
 
 
-def test_messages_that_lie_apart_are_not_joined(rig: PullRig) -> None:
+@pytest.mark.parametrize(("filler_bytes", "views"), [(4, 0), (3_000, 3)])
+def test_messages_that_lie_apart_are_joined_if_they_are_small(
+    rig: PullRig, filler_bytes: int, views: int
+) -> None:
+    """One piece is sent for less than many; large ones are not copied for that."""
     for _ in range(3):
-        rig.send(1)
+        rig.send(1, filler="f" * filler_bytes)
         rig.send(1, queue_id=1)
     answer = pull(rig, request())
-    assert len(answer.views) == 3
+    assert len(answer.views) == views
     assert offsets_of(answer) == [0, 1, 2]
 
 
@@ -514,6 +519,8 @@ def test_a_failure_of_the_store_is_answered_when_the_pull_wakes(
     rig: PullRig, caplog: pytest.LogCaptureFixture
 ) -> None:
     class FailingStore:
+        limits = TransferLimits()
+
         def get(self, *_: object, **__: object) -> None:
             raise StoreError("the disk is gone")
 
