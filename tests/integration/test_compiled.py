@@ -23,6 +23,7 @@ CHECKED = (
     "tests/unit/store/test_index.py",
     "tests/unit/store/test_reading.py",
     "tests/unit/store/test_store.py",
+    "tests/unit/store/test_stretch.py",
     "tests/unit/store/test_timer_log.py",
     "tests/unit/store/test_timer_wheel.py",
     "tests/fault/test_kill.py",

@@ -144,15 +144,17 @@ class LongPolls:
 
     def arrived(self, arrival: Arrival) -> None:
         """Wake who waits for this message, or for one of its batch; ``Store.on_arrival``."""
-        queue = (arrival.topic, arrival.queue_id)
-        if queue in self._queues:
-            for each in arrival.each():
-                self._arrived(queue, each)
-
-    def _arrived(self, queue: tuple[str, int], arrival: Arrival) -> None:
-        polls = self._queues.get(queue)
-        if polls is None:  # the messages before it have woken all of them
+        polls = self._queues.get((arrival.topic, arrival.queue_id))
+        if polls is None:
             return
+        if arrival.batch is None:
+            self._arrived(polls, arrival)
+            return
+        for each in arrival.each():
+            self._arrived(polls, each)
+
+    def _arrived(self, polls: dict[Poll, None], arrival: Arrival) -> None:
+        """Wake those of these; there are none left where others of a batch have woken them."""
         passed_by = arrival.queue_offset - PASSED_BY_MAX
         found = [
             poll
