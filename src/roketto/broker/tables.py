@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 SOON_S: Final = 0.05
 """After a topic or group was made on first use: those of one burst are saved together."""
+_SLICE_ENTRIES: Final = 64
+"""Entries of a table whose texts are made before others get their turn: a millisecond."""
 
 
 class Tables:
@@ -51,6 +53,7 @@ class Tables:
         )  # fmt: skip
         self._failing: set[Path] = set()
         self._is_urgent = asyncio.Event()
+        self._is_awaited = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
 
     def load(self) -> None:
@@ -78,6 +81,7 @@ class Tables:
         """Return when all that has changed by now is saved; StoreError if it cannot be."""
         saved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(saved)
+        self._is_awaited.set()
         self.save_soon()
         await saved
 
@@ -86,18 +90,15 @@ class Tables:
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1, thread_name_prefix="roketto-tables") as thread:
             while True:
-                try:
-                    # Not wait_for: before Python 3.12 it may swallow the cancellation of a stop.
-                    async with asyncio.timeout(interval_s):
-                        await self._is_urgent.wait()
-                    if not self._waiting:
-                        await asyncio.sleep(SOON_S)
-                except TimeoutError:
-                    pass
+                if await _is_set(self._is_urgent, interval_s):
+                    await _is_set(self._is_awaited, SOON_S)
                 self._is_urgent.clear()
+                self._is_awaited.clear()
                 waiting, self._waiting = self._waiting, []
                 for table in self._all:
                     try:
+                        while not table.prepare(_SLICE_ENTRIES):  # noqa: ASYNC110 (it works)
+                            await asyncio.sleep(0)
                         save = table.take_save()
                         if save is not None:
                             await loop.run_in_executor(thread, save)
@@ -134,3 +135,13 @@ class Tables:
         if table.path not in self._failing:
             self._failing.add(table.path)
             log.error("%s cannot be saved, and is tried again: %s", table.path, error)
+
+
+async def _is_set(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event for so long at most; whether it has happened."""
+    try:
+        # Not wait_for: before Python 3.12 it may swallow the cancellation of a stop.
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False

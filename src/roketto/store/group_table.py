@@ -6,8 +6,8 @@ from typing import Final
 
 from roketto.clock import wall_ms
 from roketto.protocol.bodies.groups import SubscriptionGroupConfig, SubscriptionGroupWrapper
+from roketto.store.entry_table import EntryTable
 from roketto.store.files import Files
-from roketto.store.table import Table
 
 __all__ = ["GROUPS_FILE", "GroupTable"]
 
@@ -22,7 +22,7 @@ FORBIDDEN_MAX: Final = 10_000
 _MEMBER: Final = "subscriptionGroupTable"
 
 
-class GroupTable(Table[SubscriptionGroupWrapper]):
+class GroupTable(EntryTable[SubscriptionGroupWrapper]):
     """Group -> its configuration on this broker. See ``Table``."""
 
     def __init__(
@@ -50,6 +50,7 @@ class GroupTable(Table[SubscriptionGroupWrapper]):
         forbidden = self._body.forbidden_table.pop(group, None)
         removed = self._body.subscription_group_table.pop(group, None)
         if removed is not None or forbidden is not None:
+            self._mark(group)
             self._change()
         return removed
 

@@ -46,10 +46,13 @@ _TOKEN: Final = re.compile(
 )
 
 
-def pretty(text: bytes) -> bytes:
-    """JSON without blanks, in the dialect of ``fastjson_write``, as Java 5 indents it."""
+def pretty(text: bytes, depth: int = 0) -> bytes:
+    """JSON without blanks, in the dialect of ``fastjson_write``, as Java 5 indents it.
+
+    ``depth`` is that of the object in which it stands, if it is not the whole text.
+    """
     parts: list[bytes] = []
-    line = b"\n"
+    line = b"\n" + b"\t" * depth
     for token in _TOKEN.findall(text):
         if token in (b"{", b"["):
             line += b"\t"

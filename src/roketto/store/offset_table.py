@@ -6,8 +6,8 @@ from typing import Final
 
 from roketto.clock import wall_ms
 from roketto.protocol.bodies.offsets import ConsumerOffsetSerializeWrapper
+from roketto.store.entry_table import EntryTable
 from roketto.store.files import Files
-from roketto.store.table import Table
 
 __all__ = ["CONSUME_OFFSETS_FILE", "ConsumeOffsetTable"]
 
@@ -22,7 +22,7 @@ VERSION_STEP: Final = 500
 _SEPARATOR: Final = "@"
 
 
-class ConsumeOffsetTable(Table[ConsumerOffsetSerializeWrapper]):
+class ConsumeOffsetTable(EntryTable[ConsumerOffsetSerializeWrapper]):
     """Topic and group -> queue -> the offset of the next message. See ``Table``.
 
     Java writes, and never reads, which topics each group has offsets of, and how far it has
@@ -94,6 +94,7 @@ class ConsumeOffsetTable(Table[ConsumerOffsetSerializeWrapper]):
         elif before == offset:
             return before
         offsets[queue_id] = offset
+        self._mark(key)
         self._change()
         return before
 
@@ -114,6 +115,7 @@ class ConsumeOffsetTable(Table[ConsumerOffsetSerializeWrapper]):
             removed = self._body.offset_table.pop(key, None)
             if removed is not None:
                 self._count -= len(removed)
+                self._mark(key)
                 self._change()
             if self._body.pull_offset_table is not None:
                 self._body.pull_offset_table.pop(key, None)

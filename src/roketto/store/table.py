@@ -117,6 +117,10 @@ class Table(Generic[B]):
         save()
         return True
 
+    def prepare(self, count_max: int) -> bool:
+        """Do some of the work of the next save, of so many entries; whether nothing is left."""
+        return True
+
     def take_save(self) -> Callable[[], None] | None:
         """What replaces the file by the table of this moment, None if it has not changed.
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from roketto.clock import wall_ms
 from roketto.protocol.bodies.topics import TopicConfig, TopicConfigSerializeWrapper
+from roketto.store.entry_table import EntryTable
 from roketto.store.files import Files
-from roketto.store.table import Table
 
 __all__ = ["TOPICS_FILE", "TopicTable"]
 
@@ -19,7 +19,7 @@ TOPICS_MAX: Final = 200_000
 _MEMBER: Final = "topicConfigTable"
 
 
-class TopicTable(Table[TopicConfigSerializeWrapper]):
+class TopicTable(EntryTable[TopicConfigSerializeWrapper]):
     """Topic -> its configuration on this broker. See ``Table``."""
 
     def __init__(
@@ -46,6 +46,7 @@ class TopicTable(Table[TopicConfigSerializeWrapper]):
         """Take a topic out; what it was, None if it was not there."""
         removed = self._body.topic_config_table.pop(topic, None)
         if removed is not None:
+            self._mark(topic)
             self._change()
         return removed
 

@@ -19,7 +19,9 @@ from roketto.protocol.bodies.base import Body, encode_body
 from roketto.protocol.errors import BodyError
 from roketto.protocol.fastjson import Node, parse, quote_integer_keys
 
-__all__ = ["Unknown", "find_unknown", "forget_unknown", "merge_unknown", "parse_tree"]
+__all__ = [
+    "Unknown", "find_unknown", "forget_unknown", "inner_unknown", "merge_unknown", "parse_tree",
+]  # fmt: skip
 
 Key: TypeAlias = str | int | bytes
 """The wire name of a member, the key of a map, or the text of a list's item."""
@@ -56,10 +58,16 @@ def find_unknown(tree: Node, value: Body) -> Unknown | None:
 def forget_unknown(unknown: Unknown | None, *way: Key) -> None:
     """Forget what is unknown about the value at the end of ``way``, by names and keys."""
     *before, last = way
-    for key in before:
-        unknown = None if unknown is None else unknown.inner.get(key)
+    unknown = inner_unknown(unknown, *before)
     if unknown is not None:
         unknown.inner.pop(last, None)
+
+
+def inner_unknown(unknown: Unknown | None, *way: Key) -> Unknown | None:
+    """What is unknown about the value at the end of ``way``."""
+    for key in way:
+        unknown = None if unknown is None else unknown.inner.get(key)
+    return unknown
 
 
 def merge_unknown(value: object, unknown: Unknown | None) -> object:

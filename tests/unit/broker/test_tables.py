@@ -140,3 +140,48 @@ async def test_who_waits_for_a_save_does_not_wait_for_the_rest_of_a_burst(
     saving.cancel()
     await asyncio.gather(saving, return_exceptions=True)
     assert b'"T"' in (tmp_path / "config" / "topics.json").read_bytes()
+
+
+async def test_who_waits_for_a_save_some_turns_after_the_change_does_not_wait_for_the_burst_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request changes its topic in one turn, and waits in a later one."""
+    monkeypatch.setattr(tables_module, "SOON_S", 3_600.0)
+    tables = Tables(Files(), tmp_path)
+    tables.load()
+    saving = asyncio.create_task(tables.keep_saved(3600))
+    await asyncio.sleep(0)
+    tables.topics.put(TopicConfig(topic_name="T"))
+    tables.save_soon()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await tables.saved()
+    saving.cancel()
+    await asyncio.gather(saving, return_exceptions=True)
+    assert b'"T"' in (tmp_path / "config" / "topics.json").read_bytes()
+
+
+async def test_a_large_table_is_written_while_others_get_their_turn(tmp_path: Path) -> None:
+    """After a start no text is there yet; what changes meanwhile is in the file, too."""
+    tables = Tables(Files(), tmp_path)
+    for number in range(1_000):
+        tables.topics.put(TopicConfig(topic_name=f"T{number}"))
+    tables.save_all()
+    tables = Tables(Files(), tmp_path)
+    tables.load()
+    tables.topics.put(TopicConfig(topic_name="New"))
+    saving = asyncio.create_task(tables.keep_saved(3600))
+    waiting = asyncio.create_task(tables.saved())
+    turns = 0
+    while not waiting.done():
+        await asyncio.sleep(0)
+        turns += 1
+        if turns == 3:
+            tables.topics.put(TopicConfig(topic_name="Meanwhile"))
+    assert turns > 10
+    saving.cancel()
+    await asyncio.gather(saving, return_exceptions=True)
+    again = Tables(Files(), tmp_path)
+    again.load()
+    assert set(again.topics.topics) == {*(f"T{n}" for n in range(1_000)), "New", "Meanwhile"}

@@ -109,3 +109,59 @@ def test_values_without_a_json_form_are_a_bug() -> None:
 def test_any_tree_is_read_again(tree: Any) -> None:
     assert parse(write(tree)) == tree
     assert json.loads(write(tree, standard=True)) == tree
+
+
+class Size(Enum):
+    SMALL = "SMALL"
+
+
+class Plain(msgspec.Struct):
+    """Nothing but what msgspec writes as the dialect has it."""
+
+    flags: list[bool] = []
+    number: int = 0
+    size: Size = Size.SMALL
+    texts: dict[str, str] = {}
+
+
+class Mixed(msgspec.Struct):
+    """Some of its members are like that."""
+
+    by_number: dict[int, Plain] = {}
+    colours: dict[str, Colour] = {}
+    nothing: dict[str, int] | None = None
+    plain: dict[str, Plain] = {}
+    point: Point = Point()
+
+
+PLAINS = st.builds(
+    Plain,
+    st.lists(st.booleans(), max_size=3),
+    st.integers(-(2**63), 2**63 - 1),
+    st.just(Size.SMALL),
+    st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
+)
+
+
+def text_of(plain: Plain) -> str:
+    """As it is written member by member."""
+    flags = ",".join("true" if flag else "false" for flag in plain.flags)
+    texts = write(plain.texts).decode("utf-8", "surrogatepass")
+    return f'{{"flags":[{flags}],"number":{plain.number},"size":"SMALL","texts":{texts}}}'
+
+
+@given(PLAINS)
+def test_what_is_plain_is_written_as_all_else(plain: Plain) -> None:
+    """Also where it has halves of surrogate pairs, which become question marks."""
+    assert write(plain).decode() == text_of(plain)
+
+
+@given(PLAINS, TEXTS)
+def test_a_struct_with_some_plain_members_is_written_in_one_piece(plain: Plain, name: str) -> None:
+    """Integer keys are bare, enums have their names, and what is absent is not there."""
+    mixed = Mixed(by_number={7: plain}, colours={"a": Colour.RED}, plain={name: plain})
+    key, text = write(name).decode(), text_of(plain)
+    assert write(mixed).decode() == (
+        f'{{"by_number":{{7:{text}}},"colours":{{"a":"RED"}},"plain":{{{key}:{text}}},'
+        '"point":{"atX":0}}'
+    )
