@@ -20,13 +20,15 @@ VERSION_STEP: Final = 500
 """Java's consumerOffsetUpdateVersionStep: commits are many, and slaves copy the table anyway."""
 
 _SEPARATOR: Final = "@"
+_GROUPS: Final = 1
+"""Which map of the table has the topics of each group."""
 
 
 class ConsumeOffsetTable(EntryTable[ConsumerOffsetSerializeWrapper]):
     """Topic and group -> queue -> the offset of the next message. See ``Table``.
 
     Java writes, and never reads, which topics each group has offsets of, and how far it has
-    pulled. The first is made anew whenever the text is; the second stays as it was found.
+    pulled. The first is made anew when it is to be saved; the second stays as it was found.
     """
 
     def __init__(
@@ -38,25 +40,42 @@ class ConsumeOffsetTable(EntryTable[ConsumerOffsetSerializeWrapper]):
         clock_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self._count = 0
+        self._are_groups_known = False
+        """Whether the topics of each group are what they should be."""
         super().__init__(
-            files, config / CONSUME_OFFSETS_FILE, ConsumerOffsetSerializeWrapper, "offsetTable",
-            version_step=version_step, clock_ms=clock_ms,
+            files, config / CONSUME_OFFSETS_FILE, ConsumerOffsetSerializeWrapper,
+            "offsetTable", "groupTopicMap", version_step=version_step, clock_ms=clock_ms,
         )  # fmt: skip
 
     def load(self) -> str | None:
         """See ``Table.load``."""
         problem = super().load()
         self._count = sum(map(len, self._body.offset_table.values()))
+        self._are_groups_known = False
         return problem
 
     def text(self) -> bytes:
         """See ``Table.text``."""
-        if self._is_changed:
-            topics: dict[str, list[str]] = {}
-            for topic, group in self.pairs():
-                topics.setdefault(group, []).append(topic)
-            self._body.group_topic_map = topics
+        self._renew_groups()
         return super().text()
+
+    def prepare(self, count_max: int) -> bool:
+        """See ``Table.prepare``."""
+        self._renew_groups()
+        return super().prepare(count_max)
+
+    def _renew_groups(self) -> None:
+        if self._are_groups_known or not self._is_changed:
+            return
+        topics: dict[str, list[str]] = {}
+        for topic, group in self.pairs():
+            topics.setdefault(group, []).append(topic)
+        before = self._body.group_topic_map or {}
+        for group in {**before, **topics}:
+            if before.get(group) != topics.get(group):
+                self._mark(group, _GROUPS)
+        self._body.group_topic_map = topics
+        self._are_groups_known = True
 
     def __len__(self) -> int:
         """How many offsets there are."""
@@ -91,6 +110,7 @@ class ConsumeOffsetTable(EntryTable[ConsumerOffsetSerializeWrapper]):
             self._make_room(self._count, OFFSETS_MAX)
             self._count += 1
             offsets = self._body.offset_table.setdefault(key, {})
+            self._are_groups_known = False
         elif before == offset:
             return before
         offsets[queue_id] = offset
@@ -115,6 +135,7 @@ class ConsumeOffsetTable(EntryTable[ConsumerOffsetSerializeWrapper]):
             removed = self._body.offset_table.pop(key, None)
             if removed is not None:
                 self._count -= len(removed)
+                self._are_groups_known = False
                 self._mark(key)
                 self._change()
             if self._body.pull_offset_table is not None:

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 from roketto.protocol.bodies.topics import TopicConfig
+from roketto.store.delay_table import DelayOffsetTable
 from roketto.store.files import Files
 from roketto.store.jsonfile import encode_table
+from roketto.store.offset_table import ConsumeOffsetTable
 from roketto.store.topic_table import TopicTable
 from roketto.store.unknown_members import merge_unknown
 
@@ -66,11 +68,39 @@ def test_the_texts_are_made_some_at_a_time(tmp_path: Path) -> None:
     table = TopicTable(Files(), tmp_path)
     table.load()
     assert table.prepare(1)
-    assert not table._texts
+    assert not table._maps[0]._texts
     table.put(TopicConfig(topic_name="T0", perm=4))
     table.remove("T1")
     assert not table.prepare(9)
-    assert len(table._texts) == 8
+    assert len(table._maps[0]._texts) == 8
     assert table.prepare(9)
     table.put(TopicConfig(topic_name="T0", perm=2))
     assert table.text() == written_anew(table)
+
+
+def test_both_maps_of_the_offsets_are_written_some_entries_at_a_time(tmp_path: Path) -> None:
+    """The topics of each group follow the offsets, and only groups that changed are written."""
+    table = ConsumeOffsetTable(Files(), tmp_path)
+    for number in range(4):
+        table.put(f"T{number}", f"G{number % 2}", 0, 7)
+    table.put("T0", "G2", 0, 7)
+    while not table.prepare(1):
+        pass
+    assert table.prepare(1)
+    table.put("T9", "G1", 0, 7)
+    table.remove_group("G0")
+    assert not table.prepare(9)
+    assert [list(each.stale) for each in table._maps] == [[], ["G0", "G1"]]
+    text = table.text()
+    assert text == encode_table(table.body)
+    assert b'"groupTopicMap":{\n\t\t"G1":[\n\t\t\t"T1",\n\t\t\t"T3",\n\t\t\t"T9"\n' in text
+    table.put("T9", "G1", 0, 8)
+    assert table.text() == encode_table(table.body)
+
+
+def test_a_small_table_needs_no_preparation(tmp_path: Path) -> None:
+    """It is written in one go."""
+    table = DelayOffsetTable(Files(), tmp_path)
+    table.put(1, 7)
+    assert table.prepare(1)
+    assert table.save_if_changed()
