@@ -177,7 +177,7 @@ class Broker:
             note_delivered=stats.note_delivered,
         )  # fmt: skip
         transactions = Transactions(
-            store, offsets, config, sending, put,
+            store, offsets, config, sending, put, tables.transaction_metrics,
             delay=delays.transform,
             give_up=partial(topics.create_for_group, TRANSACTION_GIVEN_UP_TOPIC, 1),
             ask=partial(ask_producer, clients, config.broker_name),
@@ -341,6 +341,7 @@ class Broker:
         context.delays.settle()
         context.timers.close()
         context.transactions.settle()
+        context.transactions.note_counts()
         self._tables.save_all()
 
     async def _stop_servers(self) -> None:

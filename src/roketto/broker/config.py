@@ -171,6 +171,7 @@ class BrokerConfig(ServerConfig):
     transaction_check_interval: Annotated[
         int, Option(low=1, high=86_400_000, changeable=True, important=True)
     ] = 30_000  # ms
+    transaction_metric_flush_interval: Annotated[int, INTERVAL_MS] = 10_000
     acl_enable: Annotated[bool, NO_ACCESS_CONTROL] = False
     store_reply_message_enable: Annotated[bool, CHANGEABLE] = True
     enable_detail_stat: Annotated[bool, FIXED] = True

@@ -55,7 +55,7 @@ _BROKER_CONFIG: Final = {
     "maxMessageFilterNumForNotification": "64", "syncBrokerMemberGroupPeriod": "1000",
     "loadBalancePollNameServerInterval": "30000", "cleanOfflineBrokerInterval": "30000",
     "serverLoadBalancerEnable": "true", "defaultMessageRequestMode": "PULL",
-    "defaultPopShareQueueNum": "-1", "transactionMetricFlushInterval": "10000",
+    "defaultPopShareQueueNum": "-1",
     "transactionCheckRocksdbCoreThreads": "2", "transactionCheckRocksdbMaxThreads": "5",
     "transactionCheckRocksdbQueueCapacity": "2000", "transactionOpMsgMaxSize": "4096",
     "transactionOpBatchInterval": "3000", "autoDeleteUnusedStats": "true",

@@ -27,10 +27,11 @@ def commit_plain(context: Context, offset: int, log_offset: int, group: str) -> 
     if found is None:
         return NOT_PLAIN_END
     half = context.store.record_at(log_offset)
-    committed = as_committed_plain(half, found.topic, found.queue_id)
+    topic = found.counted.topic
+    committed = as_committed_plain(half, topic, found.queue_id)
     if committed is None:
         return NOT_PLAIN_END
     where = put_as_is(context.store, context.stats, committed)
-    note_committed(context, found.topic, committed.properties_raw, where.log_offset)
+    note_committed(context, topic, committed.properties_raw, where.log_offset)
     transactions.commit(found.first, found.offset, where.end)
     return where.end

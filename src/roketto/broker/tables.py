@@ -16,6 +16,7 @@ from roketto.store.offset_table import ConsumeOffsetTable
 from roketto.store.table import Table
 from roketto.store.timer_metrics import TimerMetricsTable
 from roketto.store.topic_table import TopicTable
+from roketto.store.transaction_metrics import TransactionMetricsTable
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +49,10 @@ class Tables:
         self.filters = FilterTable(files, config)
         self.modes = ModeTable(files, config)
         self.timer_metrics = TimerMetricsTable(files, config)
+        self.transaction_metrics = TransactionMetricsTable(files, config)
         self._all: tuple[Table[Any], ...] = (
             self.topics, self.groups, self.offsets, self.delays, self.filters, self.modes,
+            self.transaction_metrics,
         )  # fmt: skip
         self._failing: set[Path] = set()
         self._is_urgent = asyncio.Event()
@@ -59,19 +62,17 @@ class Tables:
     def load(self) -> None:
         """Read all of them; what was damaged and taken from a backup is in the log."""
         for table in self._all:
-            problem = table.load()
-            if problem is not None:
-                log.warning("%s", problem)
-        self._load_timer_metrics()
+            if table is not self.transaction_metrics:
+                _tell_problem(table.load())
+        self._load_counts(self.timer_metrics, "timer messages are counted from zero on")
+        self._load_counts(self.transaction_metrics, "open transactions are counted anew")
 
-    def _load_timer_metrics(self) -> None:
-        """Read the counts of timer messages, which nothing rests on. Timers save them."""
+    def _load_counts(self, table: Table[Any], otherwise: str) -> None:
+        """Read what nothing rests on. Timers save theirs."""
         try:
-            problem = self.timer_metrics.load()
+            _tell_problem(table.load())
         except StoreError as error:
-            problem = f"timer messages are counted from zero on: {error}"
-        if problem is not None:
-            log.warning("%s", problem)
+            _tell_problem(f"{otherwise}: {error}")
 
     def save_soon(self) -> None:
         """Do not wait for the next round."""
@@ -135,6 +136,11 @@ class Tables:
         if table.path not in self._failing:
             self._failing.add(table.path)
             log.error("%s cannot be saved, and is tried again: %s", table.path, error)
+
+
+def _tell_problem(problem: str | None) -> None:
+    if problem is not None:
+        log.warning("%s", problem)
 
 
 async def _is_set(event: asyncio.Event, seconds: float) -> bool:

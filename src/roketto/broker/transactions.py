@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from heapq import nlargest
 from typing import Final
 
 from roketto.broker.config import BrokerConfig
@@ -31,11 +32,12 @@ from roketto.clock import monotonic_s, wall_ms
 from roketto.protocol.errors import RecordError
 from roketto.protocol.names import HALF_OP_TOPIC, HALF_TOPIC
 from roketto.protocol.properties import encode_properties
-from roketto.protocol.property_names import TAGS, UNIQ_KEY
+from roketto.protocol.property_names import REAL_TOPIC, TAGS, UNIQ_KEY
 from roketto.protocol.record import Record
 from roketto.store.errors import StoreError
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.store import PutResult, Store
+from roketto.store.transaction_metrics import TransactionMetricsTable
 
 __all__ = ["OpenTransaction", "Transactions"]
 
@@ -44,6 +46,8 @@ log = logging.getLogger(__name__)
 GROUP: Final = "CID_RMQ_SYS_TRANS"
 OPEN_MAX: Final = 1_000_000
 """Transactions that may be open, of some 300 bytes each; no more half messages are taken then."""
+TOPICS_MAX: Final = 200_000
+"""Topics whose transactions are counted, as many as a broker has; those of more are together."""
 TURN_MAX: Final = 64
 """Half messages that are asked about before others get their turn."""
 
@@ -51,13 +55,26 @@ _DECIDED: Final = "d"
 """The tag of messages in the op topic."""
 _OP_BYTES_MAX: Final = 4_096
 _BEAT_S: Final = 0.5
+_SHOWN_TOPICS_MAX: Final = 10
 _HOUR_MS: Final = 3_600_000
+
+
+class OpenCount:
+    """How many transactions of a topic are open."""
+
+    __slots__ = ("count", "topic")
+
+    def __init__(self, topic: str) -> None:
+        self.topic: str = topic
+        self.count: int = 0
 
 
 class OpenTransaction:
     """A transaction that nobody has decided: its first link, its last one, and when to ask."""
 
-    __slots__ = ("due_ms", "first", "group", "log_offset", "offset", "queue_id", "topic")
+    __slots__ = (
+        "counted", "due_ms", "first", "group", "log_offset", "offset", "queue_id",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -65,8 +82,8 @@ class OpenTransaction:
         offset: int,
         log_offset: int,
         due_ms: int,
+        counted: OpenCount,
         group: str = "",
-        topic: str = "",
         queue_id: int = 0,
     ) -> None:
         self.first: int = first
@@ -75,9 +92,10 @@ class OpenTransaction:
         self.due_ms: int = due_ms
         """Its producers are not asked before."""
         self.group: str = group
-        """Of its producers, if it is a plain one with a single link; then ``topic`` and
-        ``queue_id`` say where its message belongs. Empty: the log has to be asked for all that."""
-        self.topic: str = topic
+        """Of its producers, if it is a plain one with a single link; then its message belongs
+        into ``queue_id`` of the topic. Empty: the log has to be asked for all that."""
+        self.counted: OpenCount = counted
+        """With the others of its topic."""
         self.queue_id: int = queue_id
 
 
@@ -114,6 +132,7 @@ class Transactions:
         config: BrokerConfig,
         sending: Sending,
         put: Callable[[Record], PutResult],
+        metrics: TransactionMetricsTable,
         *,
         delay: Callable[[Record], None],
         give_up: Callable[[], object],
@@ -129,8 +148,11 @@ class Transactions:
         self._give_up = give_up
         self._ask = ask
         self._clock_ms = clock_ms
+        self._metrics = metrics
         self._open: dict[int, OpenTransaction] = {}
         """By the first link, in the order of the last ones."""
+        self._topics: dict[str, OpenCount] = {}
+        """How many of them there are for each topic."""
         self._decided: list[int] = []
         """Offsets of half messages that no message of the op topic speaks of yet."""
         self._ops: deque[tuple[int, int]] = deque()
@@ -176,9 +198,13 @@ class Transactions:
         if immunity is None:
             immunity = self._config.transaction_time_out
         born_ms = min(half.born_time_ms, self._clock_ms())  # nobody's clock puts it off for long
-        self._open.pop(first, None)
+        before = self._open.pop(first, None)
+        if before is None:
+            counted = self._count_in(half.get_property(REAL_TOPIC) or "")
+        else:
+            counted = before.counted
         self._open[first] = OpenTransaction(
-            first, half.queue_offset, log_offset, born_ms + immunity
+            first, half.queue_offset, log_offset, born_ms + immunity, counted
         )
         self._half_end = half.queue_offset + 1
 
@@ -194,10 +220,20 @@ class Transactions:
         """A half message was stored that says nothing of when its producer wants to be asked."""
         born_ms = min(born_time_ms, self._clock_ms())
         self._open[offset] = OpenTransaction(
-            offset, offset, log_offset, born_ms + self._config.transaction_time_out, group, topic,
-            queue_id,
+            offset, offset, log_offset, born_ms + self._config.transaction_time_out,
+            self._count_in(topic), group, queue_id,
         )  # fmt: skip
         self._half_end = offset + 1
+
+    def _count_in(self, topic: str) -> OpenCount:
+        """One more is open for a topic."""
+        counted = self._topics.get(topic)
+        if counted is None:
+            if len(self._topics) >= TOPICS_MAX:
+                topic = ""
+            counted = self._topics.setdefault(topic, OpenCount(topic))
+        counted.count += 1
+        return counted
 
     def find_plain(self, offset: int, log_offset: int, group: str) -> OpenTransaction | None:
         """The open transaction of a plain half message of a group, by its places; None else."""
@@ -228,6 +264,7 @@ class Transactions:
         Its message is stored, if there is one to store, up to ``end``.
         """
         found = self._open.pop(first)
+        found.counted.count -= 1
         if first == offset == found.offset:
             self._decided.append(first)
         else:
@@ -244,9 +281,11 @@ class Transactions:
 
         PutRefusedError if the store does not take it: the transaction is open then.
         """
-        offsets = sorted({first, offset, self._open[first].offset})
+        found = self._open[first]
+        offsets = sorted({first, offset, found.offset})
         self._write_op("".join(f"{at}," for at in offsets), offsets[-1])
         del self._open[first]
+        found.counted.count -= 1
         self._counts.rolled_back += 1
         return self._end
 
@@ -297,12 +336,16 @@ class Transactions:
     async def run(self) -> None:
         """Ask about what is open; never ends by itself."""
         self._soon = asyncio.get_running_loop().call_soon
-        checked_s = monotonic_s()
+        checked_s = counted_s = monotonic_s()
         while True:
             await asyncio.sleep(_BEAT_S)
             try:
                 self.write_decided()
                 self.settle()
+                interval_s = self._config.transaction_metric_flush_interval / 1000
+                if monotonic_s() - counted_s >= interval_s:
+                    counted_s = monotonic_s()
+                    self.note_counts()
                 if monotonic_s() - checked_s >= self._config.transaction_check_interval / 1000:
                     checked_s = monotonic_s()
                     await self.check()
@@ -372,6 +415,7 @@ class Transactions:
         for first in find_committed(self._store, found.halves, self._delay):
             self._decide(first, first)
         self._mark = self._progress()
+        self.note_counts()
         if self._open:
             log.info("%d transactions are open", len(self._open))
 
@@ -383,12 +427,22 @@ class Transactions:
         return {
             "transactionsOpen": str(len(self._open)),
             "transactionsOpenMax": str(OPEN_MAX),
+            "transactionsOpenByTopic": self._shown_counts(),
             "transactionsCommitted": str(counts.committed),
             "transactionsRolledBack": str(counts.rolled_back),
             "transactionsAsked": str(counts.asked),
             "transactionsAskedNobody": str(counts.unheard),
             "transactionsGivenUp": str(counts.given_up),
         }
+
+    def _shown_counts(self) -> str:
+        """The topics with most of what is open, as other distributions are shown."""
+        most = nlargest(_SHOWN_TOPICS_MAX, self._topics.values(), key=lambda found: found.count)
+        return " ".join(f"[{found.topic}]:{found.count}" for found in most if found.count) or "none"
+
+    def note_counts(self) -> None:
+        """Let the table of open transactions be what it should be."""
+        self._metrics.note({topic: found.count for topic, found in self._topics.items()})
 
     # --- how far it is ----------------------------------------------------------------------------
 

@@ -48,6 +48,7 @@ from roketto.store.store import Store, StoreSettings
 from roketto.store.timer_metrics import TimerMetricsTable
 from roketto.store.timer_store import TimerStore
 from roketto.store.topic_table import TopicTable
+from roketto.store.transaction_metrics import TransactionMetricsTable
 from unit.broker.fake_connection import FakeConnection
 
 _numbers = count(1)
@@ -135,8 +136,9 @@ class SendRig:
         self.offset_table = ConsumeOffsetTable(files, tables)
         self.offset_table.load()
         offsets = Offsets(self.offset_table)
+        self.transaction_metrics = TransactionMetricsTable(files, tables, clock_ms=self.clock_ms)
         self.transactions = Transactions(
-            self.store, offsets, self.config, sending, put,
+            self.store, offsets, self.config, sending, put, self.transaction_metrics,
             delay=self.delays.transform, ask=self.ask, clock_ms=self.clock_ms,
             give_up=partial(topics.create_for_group, TRANSACTION_GIVEN_UP_TOPIC, 1),
         )  # fmt: skip

@@ -136,7 +136,9 @@ def test_what_nobody_decides_is_given_up_after_so_many_questions(rig: SendRig) -
 def test_operators_see_how_transactions_went(rig: SendRig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that nobody decides among them, and that no producer was there to be asked."""
     told = rig.transactions.figures()
-    assert [count for name, count in told.items() if name != "transactionsOpenMax"] == ["0"] * 6
+    assert told.pop("transactionsOpenMax") == "1000000"
+    assert told.pop("transactionsOpenByTopic") == "none"
+    assert list(told.values()) == ["0"] * 6
     rig.config.transaction_check_max = 1
     for decision in (COMMIT, COMMIT, ROLLBACK):
         end(rig, prepare(rig), commitOrRollback=decision)
@@ -147,7 +149,8 @@ def test_operators_see_how_transactions_went(rig: SendRig, monkeypatch: pytest.M
     prepare(rig)
     told = rig.transactions.figures()
     assert told == {
-        "transactionsOpen": "2", "transactionsOpenMax": "1000000", "transactionsCommitted": "2",
+        "transactionsOpen": "2", "transactionsOpenMax": "1000000",
+        "transactionsOpenByTopic": "[T]:2", "transactionsCommitted": "2",
         "transactionsRolledBack": "1", "transactionsAsked": "1", "transactionsAskedNobody": "1",
         "transactionsGivenUp": "0",
     }  # fmt: skip
@@ -157,6 +160,28 @@ def test_operators_see_how_transactions_went(rig: SendRig, monkeypatch: pytest.M
     assert (told["transactionsOpen"], told["transactionsGivenUp"]) == ("1", "1")
     restart(rig)
     assert rig.transactions.figures()["transactionsOpen"] == "1"
+
+
+def test_open_transactions_are_counted_by_topic(
+    rig: SendRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over questions and a kill, for operators and in Java's file; what that said is corrected."""
+    requests = [prepare(rig) for _ in range(3)]
+    prepare(rig, CHECK_IMMUNITY_TIME_IN_SECONDS="1")
+    rig.pass_ms(1_000)
+    assert len(check(rig)) == 1
+    monkeypatch.setattr(transactions, "TOPICS_MAX", 1)
+    rig.transactions.enter_plain(9, 9, rig.now_ms, "PG", "Other", 0)
+    assert rig.transactions.figures()["transactionsOpenByTopic"] == "[T]:4 []:1"
+    end(rig, requests[0])
+    end(rig, requests[1], commitOrRollback=ROLLBACK)
+    rig.transaction_metrics.note({"Gone": 7})
+    rig.transactions.note_counts()
+    assert rig.transaction_metrics.counts == {"T": 2, "": 1, "Gone": 0}
+    restart(rig)
+    assert rig.transaction_metrics.counts == {"T": 2}
+    end(rig, requests[2])
+    assert rig.transactions.figures()["transactionsOpenByTopic"] == "[T]:1"
 
 
 def test_what_is_older_than_messages_get_is_given_up(rig: SendRig) -> None:

@@ -1,0 +1,102 @@
+"""Both brokers count open transactions by topic in one file, and each goes on with the other's."""
+
+import json
+import re
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from interop.broker.clients import Clients, Transacting, eventually_equal
+from interop.peer import Broker, NameServer, Peer
+from servers import broker
+
+TOPIC = "Counted"
+OTHER = "CountedToo"
+pytestmark = pytest.mark.timeout(240)
+
+
+class Site:
+    """A name server of Java's, and one store that brokers take over from each other."""
+
+    def __init__(self, peer: Peer, name_server: NameServer, folder: Path) -> None:
+        self._peer = peer
+        self._name_servers = [name_server.address]
+        self._folder = folder
+        self.clients = Clients(peer.clients(self._name_servers))
+
+    @property
+    def _settings(self) -> dict[str, str]:
+        root = self._folder / "store"
+        return {
+            "brokerName": "counting",
+            "storePathRootDir": str(root),
+            "storePathCommitLog": str(root / "commitlog"),
+            "mappedFileSizeCommitLog": "1048576",
+            "mappedFileSizeConsumeQueue": "60000",
+            "mappedFileSizeTimerLog": "1048576",
+            "maxHashSlotNum": "10000",
+            "maxIndexNum": "40000",
+            "transactionTimeOut": "3600000",
+            "transactionMetricFlushInterval": "1000",
+        }
+
+    def java(self) -> Broker:
+        return self._peer.broker(self._name_servers, self._settings)
+
+    def ours(self, number: int) -> ExitStack:
+        """What stops it."""
+        stack = ExitStack()
+        folder = self._folder / f"log-{number}"
+        folder.mkdir()
+        stack.enter_context(broker(folder, self._name_servers, self._settings))
+        return stack
+
+    def text(self) -> str:
+        path = self._folder / "store" / "config" / "transactionMetrics"
+        return path.read_text() if path.exists() else "{}"
+
+    def counts(self) -> dict[str, int]:
+        try:
+            table = json.loads(self.text()).get("transactionCount", {})
+        except json.JSONDecodeError:  # Java writes it in place
+            return {}
+        return {topic: found["count"] for topic, found in table.items()}
+
+    def expect(self, counts: dict[str, int]) -> None:
+        eventually_equal(self.counts, counts, "the counts in the file")
+
+
+@pytest.fixture
+def site(
+    request: pytest.FixtureRequest, peer: Peer, tmp_path_factory: pytest.TempPathFactory
+) -> Site:
+    if not peer.version.startswith("5."):
+        pytest.skip("4.9 counts no transactions")
+    name_server = request.getfixturevalue("java_name_server")
+    return Site(peer, name_server, tmp_path_factory.mktemp("counted"))
+
+
+def test_each_broker_goes_on_with_the_counts_of_the_other(site: Site) -> None:
+    """Java's, then ours, then Java's again; and the file looks the same."""
+    java = site.java()
+    producer = Transacting(site.clients, "counted")
+    for ending in ("UNKNOW", "UNKNOW", "COMMIT_MESSAGE", "ROLLBACK_MESSAGE"):
+        producer.send(TOPIC, "body", ending)
+    producer.end()
+    site.expect({TOPIC: 2})
+    form = re.sub(r"\d+", "0", site.text())
+    java.stop()
+    with site.ours(1):
+        producer = Transacting(site.clients, "countedToo")
+        producer.send(OTHER, "body", "UNKNOW")
+        producer.send(TOPIC, "body", "UNKNOW")
+        producer.end()
+        site.expect({TOPIC: 3, OTHER: 1})
+        assert re.sub(r"\d+", "0", site.text()).startswith(form[:-2])
+    java = site.java()
+    producer = Transacting(site.clients, "countedAgain")
+    producer.send(OTHER, "body", "UNKNOW")
+    producer.end()
+    site.expect({TOPIC: 3, OTHER: 2})
+    java.stop()
