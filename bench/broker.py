@@ -7,6 +7,7 @@ from typing import Final
 from broker_admin import measure_admin
 from broker_delivery import measure_latency, measure_push
 from broker_once import measure_once
+from broker_operator import measure_operator
 from broker_requests import (
     measure_batch,
     measure_flush,
@@ -36,6 +37,7 @@ SECTIONS: Final[dict[str, Callable[[Report, Rig], None]]] = {
     "queues": measure_queues,
     "memory": measure_memory,
     "admin": measure_admin,
+    "operator": measure_operator,
     "flush": measure_flush,
     "stats": measure_stats,
     "timers": measure_timers,

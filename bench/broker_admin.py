@@ -88,7 +88,7 @@ class Asker:
 
     def requests(self) -> dict[str, Callable[[], None]]:
         """What is measured, by name."""
-        topic = self._topics[-1]
+        topic, group = self._topics[-1], self._groups[-1]
         return {
             "a new topic is in its route": self.register,
             "heartbeat of all groups": self.beat,
@@ -96,6 +96,9 @@ class Asker:
             "all groups (201)": lambda: self._ask(Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG),
             "one topic (202)": lambda: self._ask(Code.GET_TOPIC_STATS_INFO, topic=topic),
             "who consumes (300)": lambda: self._ask(Code.QUERY_TOPIC_CONSUME_BY_WHO, topic=topic),
+            "progress of a group (208)": lambda: self._ask(
+                Code.GET_CONSUME_STATS, consumerGroup=group, topic=topic
+            ),
             "progress of all groups (317)": lambda: self._ask(
                 Code.GET_BROKER_CONSUME_STATS, isOrder="false"
             ),

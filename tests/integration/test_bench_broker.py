@@ -371,6 +371,8 @@ def test_a_quick_look_at_the_broker_has_every_figure(tmp_path: Path) -> None:
     assert figures["memory"]["roketto: resident under load, its own"]["value"] > 0
     for name in ("java", "roketto"):
         assert figures["admin"][f"{name}: progress of all groups (317)"]["value"] > 0
+        assert figures["operator"][f"{name}: questions in a round"]["value"] > 0
+    assert figures["operator"]["roketto: p99 with an operator, of that without"]["at_most"] == 1.2
     assert figures["stats"]["send without statistics"]["value"] > 0
     assert figures["stats"]["statistics, share of a send"]["at_most"] == 3.0
     for server in ("roketto", "java"):
