@@ -14,6 +14,7 @@ HOT_MODULES: Final = (
     "roketto.broker.clients",
     "roketto.broker.consumer_group",
     "roketto.broker.context",
+    "roketto.broker.dedup_window",
     "roketto.broker.dispatch",
     "roketto.broker.durability",
     "roketto.broker.end_lane",

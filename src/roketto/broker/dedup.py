@@ -107,7 +107,7 @@ def queue_of(first: Record, window: DedupWindow) -> str:
 
 def note_committed(context: Context, topic: str, raw: bytes, log_offset: int) -> None:
     """The message of a transaction is where it belongs."""
-    window = context.topics.windows.by_topic.get(topic)
+    window = context.topics.windows.get(topic)
     identity = None if window is None else window.identity(raw)
     if window is not None and identity is not None:
         window.remember(identity, log_offset)

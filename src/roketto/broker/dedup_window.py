@@ -6,10 +6,8 @@ A topic has one if an operator gave it attributes for it::
     dedup.by                UNIQ_KEY, the id that producers give (the default), or KEYS
 
 Only a hash of each id is kept, with the log offset of its message: whoever finds one reads the
-message and compares. So an id takes about 200 bytes whatever its length, and two ids with one
+message and compares. So an id takes about 130 bytes whatever its length, and two ids with one
 hash cost a look and no more.
-
-It is not compiled: hashes are boxed integers there as here, and it came out slower.
 
 The number of ids of all windows is bounded. Where there is no room for one more, the oldest one is
 forgotten before its time, and that counts.
@@ -19,6 +17,9 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping
 from typing import Final
+
+from librt.strings import BytesWriter, read_i64_le, write_i64_le
+from mypy_extensions import i64
 
 from roketto.protocol.bodies.topics import TopicConfig
 from roketto.protocol.names import is_dlq_topic, is_retry_topic, is_system_topic
@@ -41,6 +42,11 @@ _MARKS_PER_WINDOW: Final = 64
 _MARK_MS_LEAST: Final = 1_000
 _PARTS: Final = 64
 """Tables of a window. One of a million ids would stop everything for 50 ms each time it grows."""
+_LAST_BITS: Final = _PARTS - 1
+
+_PAIR_BYTES: Final = 16
+_BLOCK_BYTES: Final = 65_536
+"""A few thousand ids: whatever is forgotten comes back to the allocator in such pieces."""
 
 
 class _Room:
@@ -49,9 +55,51 @@ class _Room:
     __slots__ = ("duplicates", "forgotten", "left")
 
     def __init__(self, ids_max: int) -> None:
-        self.left: int = ids_max
+        self.left: i64 = ids_max
         self.duplicates: int = 0
         self.forgotten: int = 0
+
+
+class _Order:
+    """Hashes of ids and log offsets of their messages in the order they came, 16 bytes for both.
+
+    They are bytes, not numbers in a list: half the time to note one, a fifth of the memory, and
+    nothing that a garbage collection would have to visit.
+    """
+
+    __slots__ = ("_at", "_blocks", "_new", "_old", "count")
+
+    def __init__(self) -> None:
+        self.count: i64 = 0
+        self._new: BytesWriter = BytesWriter()
+        self._blocks: deque[bytes] = deque()
+        """Those between the one that is written and the one that is read."""
+        self._old: bytes = b""
+        self._at: i64 = 0
+
+    def add(self, number: i64, log_offset: i64) -> None:
+        new = self._new
+        write_i64_le(new, number)
+        write_i64_le(new, log_offset)
+        self.count += 1
+        if len(new) >= _BLOCK_BYTES:
+            self._blocks.append(new.getvalue())
+            self._new = BytesWriter()
+
+    def first(self) -> tuple[i64, i64]:
+        """The hash and the log offset that came first of those that are left; there are some."""
+        if self._at == len(self._old):
+            if not self._blocks:
+                self._blocks.append(self._new.getvalue())
+                self._new = BytesWriter()
+            self._old, self._at = self._blocks.popleft(), 0
+        old, at = self._old, self._at
+        return read_i64_le(old, at), read_i64_le(old, at + 8)
+
+    def drop_first(self) -> None:
+        """Forget what ``first`` has told."""
+        self._at += _PAIR_BYTES
+        self.count -= 1
 
 
 class DedupWindow:
@@ -65,8 +113,8 @@ class DedupWindow:
     """
 
     __slots__ = (
-        "_bound", "_mark_ms", "_marks", "_numbers", "_offsets", "_owner", "_places", "_room",
-        "_window_ms", "is_by_keys", "is_ready", "ready", "seconds", "topic",
+        "_bound", "_mark_ms", "_marks", "_order", "_owner", "_places", "_room", "_window_ms",
+        "is_by_keys", "is_ready", "ready", "seconds", "topic",
     )  # fmt: skip
 
     def __init__(self, owner: "Windows", topic: str, seconds: int, is_by_keys: bool) -> None:
@@ -82,16 +130,15 @@ class DedupWindow:
         self._mark_ms: int = max(_MARK_MS_LEAST, self._window_ms // _MARKS_PER_WINDOW)
         self._places: list[dict[int, int]] = [{} for _ in range(_PARTS)]
         """Hash of an id -> log offset; the last bits of the hash say in which of them."""
-        self._numbers: deque[int] = deque()
-        self._offsets: deque[int] = deque()
-        """Hashes and log offsets in the order they came: what is forgotten next."""
+        self._order: _Order = _Order()
+        """What is forgotten next."""
         self._marks: deque[tuple[int, int]] = deque()
         """Times, and the log offsets that everything before them is below."""
         self._bound: int = 0
 
     def __len__(self) -> int:
         """How many ids it takes the room of."""
-        return len(self._numbers)
+        return self._order.count
 
     def identity(self, raw: bytes) -> str | None:
         """What tells a message with these properties from others; None if nothing does."""
@@ -100,18 +147,18 @@ class DedupWindow:
 
     def find(self, identity: str) -> int:
         """Where a message is that may have this id; UNKNOWN if there is none."""
-        number = hash(identity)
-        return self._places[number % _PARTS].get(number, UNKNOWN)
+        number: i64 = hash(identity)
+        return self._places[number & _LAST_BITS].get(number, UNKNOWN)
 
     def remember(self, identity: str, log_offset: int) -> None:
         """The message with this id is stored, and is the one to answer with from now on."""
-        if self._room.left <= 0:
+        room = self._room
+        if room.left <= 0:
             self._owner.make_room(self)
-        self._room.left -= 1
-        number = hash(identity)
-        self._places[number % _PARTS][number] = log_offset
-        self._numbers.append(number)
-        self._offsets.append(log_offset)
+        room.left -= 1
+        number: i64 = hash(identity)
+        self._places[number & _LAST_BITS][number] = log_offset
+        self._order.add(number, log_offset)
 
     def recall(self, identity: str, log_offset: int, store_time_ms: int, *, is_last: bool) -> None:
         """The same for one that was stored before: the first counts, unless this ``is_last``."""
@@ -141,29 +188,38 @@ class DedupWindow:
         """Forget up to ``count_max`` ids whose time is over; whether there may be more."""
         while self._marks and self._marks[0][0] + self._window_ms <= now_ms:
             self._bound = self._marks.popleft()[1]
+        order = self._order
+        bound: i64 = self._bound
         for _ in range(count_max):
-            if not self._offsets or self._offsets[0] >= self._bound:
+            if not order.count:
                 return False
-            self.forget_oldest()
+            number, log_offset = order.first()
+            if log_offset >= bound:
+                return False
+            self._forget(number, log_offset)
         return True
 
     def forget_oldest(self) -> bool:
         """Forget what came first; whether that was the newest of its id."""
-        number, log_offset = self._numbers.popleft(), self._offsets.popleft()
+        number, log_offset = self._order.first()
+        return self._forget(number, log_offset)
+
+    def _forget(self, number: i64, log_offset: i64) -> bool:
+        """Forget what is the first of its order, see ``forget_oldest``."""
+        self._order.drop_first()
         self._room.left += 1
-        places = self._places[number % _PARTS]
-        if places.get(number) != log_offset:
-            return False
-        del places[number]
-        return True
+        places = self._places[number & _LAST_BITS]
+        newest: i64 = places.pop(number, UNKNOWN)
+        if newest != log_offset and newest != UNKNOWN:
+            places[number] = newest
+        return newest == log_offset
 
     def clear(self) -> None:
         """Give its room back: nobody uses it any more."""
-        self._room.left += len(self._numbers)
+        self._room.left += self._order.count
         for places in self._places:
             places.clear()
-        self._numbers.clear()
-        self._offsets.clear()
+        self._order = _Order()
         self.set_ready()  # whoever waits looks for the window that is now
 
 
@@ -186,6 +242,10 @@ class Windows:
     def by_topic(self) -> Mapping[str, DedupWindow]:
         """All of them."""
         return self._windows
+
+    def get(self, topic: str) -> DedupWindow | None:
+        """The window that a topic has."""
+        return self._windows.get(topic)
 
     def of(self, config: TopicConfig) -> DedupWindow | None:
         """The window of a topic as it is configured now."""
