@@ -54,6 +54,7 @@ HOT_MODULES: Final = (
     "roketto.protocol.crc",
     "roketto.protocol.errors",
     "roketto.protocol.frame",
+    "roketto.protocol.headers.end_scan",
     "roketto.protocol.headers.send_kinds",
     "roketto.protocol.hosts",
     "roketto.protocol.ids",

@@ -15,19 +15,43 @@ So a transaction has one or more half messages, its *links*, and the first of th
 import re
 from typing import Final
 
+from librt.strings import read_i32_be, read_i64_be
+from mypy_extensions import i64
+
 from roketto.protocol import property_names as names
 from roketto.protocol.crc import CRC_PROPERTY_BYTES, CRC_PROPERTY_PREFIX, without_crc
+from roketto.protocol.hosts import IPV4_HOST_BYTES
 from roketto.protocol.names import HALF_TOPIC, TRANSACTION_GIVEN_UP_TOPIC
 from roketto.protocol.record import Record
-from roketto.protocol.sysflags import TRANSACTION_COMMIT, TRANSACTION_NONE, with_transaction_type
+from roketto.protocol.record_layout import MAGIC_V1
+from roketto.protocol.sysflags import (
+    HOST_BITS,
+    TRANSACTION_COMMIT,
+    TRANSACTION_NONE,
+    with_transaction_type,
+)
 from roketto.protocol.utf8 import encode_utf8
 
 __all__ = [
     "HALF_QUEUE_ID", "as_asked", "as_committed", "as_committed_plain", "as_given_up", "as_resumed",
-    "asked_times", "first_link", "immunity_ms", "is_marked", "make_half", "renew",
+    "asked_times", "first_link", "immunity_ms", "is_marked", "make_half", "real_queue_end", "renew",
 ]  # fmt: skip
 
 HALF_QUEUE_ID: Final = 0
+
+# Where the fields of a record are whose hosts have four bytes: see protocol/record_layout.py.
+_MAGIC_AT: Final = 4
+_FLAG_AT: Final = 16
+_LOG_OFFSET_AT: Final = 28
+_SYS_FLAG_AT: Final = 36
+_BORN_TIME_AT: Final = 40
+_BORN_HOST_AT: Final = 48
+_STORE_HOST_AT: Final = 64
+_RECONSUME_TIMES_AT: Final = 72
+_BODY_BYTES_AT: Final = 84
+_BODY_AT: Final = 88
+_PLAIN_BYTES_MIN: Final = _BODY_AT + CRC_PROPERTY_BYTES
+_SIGNED_MAGIC_V1: Final = MAGIC_V1 - (1 << 32)
 _NUMBER: Final = re.compile(r"\d{1,18}")
 
 
@@ -71,31 +95,45 @@ def as_committed(half: Record) -> Record | None:
     return committed
 
 
-def as_committed_plain(half: Record, topic: str, queue_id: int) -> Record | None:
+def real_queue_end(topic: str, queue_id: int) -> bytes:
+    """What the properties of a plain half message end with: where it belongs."""
+    return encode_utf8(f"{names.REAL_TOPIC}\x01{topic}\x02{names.REAL_QUEUE_ID}\x01{queue_id}\x02")
+
+
+def as_committed_plain(half: bytes, topic: str, queue_id: int, real: bytes) -> Record | None:
     """The same of a plain half message that is known to be for this queue, in less time.
 
-    Plain means that its properties end with where it belongs, as ``make_half`` puts it there; None
-    if they do not.
+    It is read from the bytes of its record, whose hosts have four bytes and whose properties end
+    with ``real``, as ``make_half`` puts it there; None if they do not.
     """
-    raw = half.properties_raw
-    crc_at = len(raw) - CRC_PROPERTY_BYTES
-    if raw.startswith(CRC_PROPERTY_PREFIX, max(crc_at, 0)):
-        raw = raw[:crc_at]
-    real = encode_utf8(f"{names.REAL_TOPIC}\x01{topic}\x02{names.REAL_QUEUE_ID}\x01{queue_id}\x02")
-    if not raw.endswith(real):
+    half_bytes: i64 = len(half)
+    if half_bytes < _PLAIN_BYTES_MIN or read_i32_be(half, _MAGIC_AT) != _SIGNED_MAGIC_V1:
+        return None
+    sys_flag = i64(read_i32_be(half, _SYS_FLAG_AT))
+    body_bytes = i64(read_i32_be(half, _BODY_BYTES_AT))
+    body_end: i64 = _BODY_AT + body_bytes
+    if sys_flag & HOST_BITS or body_bytes < 0 or body_end >= half_bytes:
+        return None
+    properties_at: i64 = body_end + 1 + half[body_end] + 2
+    end: i64 = half_bytes
+    crc_at: i64 = end - CRC_PROPERTY_BYTES
+    if half[crc_at : crc_at + len(CRC_PROPERTY_PREFIX)] == CRC_PROPERTY_PREFIX:
+        end = crc_at
+    real_at: i64 = end - len(real)
+    if real_at < properties_at or half[real_at:end] != real:
         return None
     return Record(
         topic,
-        half.body,
-        raw[: -len(real)],
+        half[_BODY_AT:body_end],
+        half[properties_at:real_at],
         queue_id=queue_id,
-        flag=half.flag,
-        sys_flag=with_transaction_type(half.sys_flag, TRANSACTION_COMMIT),
-        born_time_ms=half.born_time_ms,
-        born_host=half.born_host,
-        store_host=half.store_host,
-        reconsume_times=half.reconsume_times,
-        prepared_log_offset=half.log_offset,
+        flag=read_i32_be(half, _FLAG_AT),
+        sys_flag=with_transaction_type(sys_flag, TRANSACTION_COMMIT),
+        born_time_ms=read_i64_be(half, _BORN_TIME_AT),
+        born_host=half[_BORN_HOST_AT : _BORN_HOST_AT + IPV4_HOST_BYTES],
+        store_host=half[_STORE_HOST_AT : _STORE_HOST_AT + IPV4_HOST_BYTES],
+        reconsume_times=read_i32_be(half, _RECONSUME_TIMES_AT),
+        prepared_log_offset=read_i64_be(half, _LOG_OFFSET_AT),
     )
 
 

@@ -6,6 +6,8 @@ read from the log, to be stored where it belongs. All else is left to ``handlers
 
 from typing import Final
 
+from librt.strings import read_i32_be
+
 from roketto.broker.context import Context
 from roketto.broker.dedup import note_committed
 from roketto.broker.half_messages import as_committed_plain
@@ -14,6 +16,7 @@ from roketto.broker.put import put_as_is
 __all__ = ["NOT_PLAIN_END", "commit_plain"]
 
 NOT_PLAIN_END: Final = -1
+_SIZE_BYTES: Final = 4
 
 
 def commit_plain(context: Context, offset: int, log_offset: int, group: str) -> int:
@@ -26,12 +29,15 @@ def commit_plain(context: Context, offset: int, log_offset: int, group: str) -> 
     found = transactions.find_plain(offset, log_offset, group)
     if found is None:
         return NOT_PLAIN_END
-    half = context.store.record_at(log_offset)
-    topic = found.counted.topic
-    committed = as_committed_plain(half, topic, found.queue_id)
+    counted, queue_id = found.counted, found.queue_id
+    log = context.store.log
+    size = read_i32_be(bytes(log.read(log_offset, _SIZE_BYTES)), 0)
+    half = bytes(log.read(log_offset, size))
+    committed = as_committed_plain(half, counted.topic, queue_id, counted.real_queue_end(queue_id))
     if committed is None:
         return NOT_PLAIN_END
     where = put_as_is(context.store, context.stats, committed)
-    note_committed(context, topic, committed.properties_raw, where.log_offset)
+    if context.topics.windows.get(counted.topic) is not None:
+        note_committed(context, counted.topic, committed.properties_raw, where.log_offset)
     transactions.commit(found.first, found.offset, where.end)
     return where.end

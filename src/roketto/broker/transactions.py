@@ -23,6 +23,7 @@ from roketto.broker.half_messages import (
     asked_times,
     immunity_ms,
     make_half,
+    real_queue_end,
     renew,
 )
 from roketto.broker.offsets import Offsets
@@ -60,13 +61,21 @@ _HOUR_MS: Final = 3_600_000
 
 
 class OpenCount:
-    """How many transactions of a topic are open."""
+    """How many transactions of a topic are open, and what tells their half messages."""
 
-    __slots__ = ("count", "topic")
+    __slots__ = ("_ends", "count", "topic")
 
     def __init__(self, topic: str) -> None:
         self.topic: str = topic
         self.count: int = 0
+        self._ends: dict[int, bytes] = {}
+
+    def real_queue_end(self, queue_id: int) -> bytes:
+        """What the properties of plain half messages for a queue of the topic end with."""
+        end = self._ends.get(queue_id)
+        if end is None:
+            end = self._ends[queue_id] = real_queue_end(self.topic, queue_id)
+        return end
 
 
 class OpenTransaction:

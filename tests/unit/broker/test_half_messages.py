@@ -5,6 +5,7 @@ import pytest
 from roketto.broker.half_messages import (
     as_asked,
     as_committed,
+    as_committed_plain,
     as_given_up,
     as_resumed,
     asked_times,
@@ -12,11 +13,12 @@ from roketto.broker.half_messages import (
     immunity_ms,
     is_marked,
     make_half,
+    real_queue_end,
     renew,
 )
-from roketto.protocol.crc import encode_crc_property
+from roketto.protocol.crc import encode_crc_property, without_crc
 from roketto.protocol.properties import encode_properties
-from roketto.protocol.record import Record
+from roketto.protocol.record import Record, decode_record, encode_record
 
 SENT = {"UNIQ_KEY": "U1", "TRAN_MSG": "true", "PGROUP": "PG", "KEYS": "k"}
 
@@ -59,6 +61,40 @@ def test_a_committed_message_is_what_was_sent() -> None:
     assert committed.properties == {
         **SENT, "__transactionId__": "U1", "TRANSACTION_CHECK_TIMES": "1",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("has_crc", [False, True])
+def test_a_plain_half_message_is_committed_from_its_bytes(has_crc: bool) -> None:
+    """All that the ordinary way would make of it."""
+    record = half()
+    if not has_crc:
+        record.properties_raw = without_crc(record.properties_raw)
+    raw = encode_record(record)
+    plain = as_committed_plain(raw, "T", 3, real_queue_end("T", 3))
+    ordinary = as_committed(decode_record(raw))
+    assert plain is not None
+    assert ordinary is not None
+    assert encode_record(plain) == encode_record(ordinary)
+    assert (plain.flag, plain.reconsume_times, plain.prepared_log_offset) == (7, 1, 640)
+
+
+def test_what_is_not_plain_is_not_committed_from_its_bytes() -> None:
+    """Another queue, an IPv6 host, a long topic, and bytes that are no whole record."""
+    real = real_queue_end("T", 3)
+    record = half()
+    raw = encode_record(record)
+    assert as_committed_plain(raw, "T", 3, real_queue_end("T", 4)) is None
+    assert as_committed_plain(raw[:100], "T", 3, real) is None
+    assert as_committed_plain(raw.replace(real, b""), "T", 3, real) is None
+    assert as_committed_plain(b"\0" * 200, "T", 3, real) is None
+    for body_bytes in (-1, 10_000):
+        other = raw[:84] + body_bytes.to_bytes(4, "big", signed=True) + raw[88:]
+        assert as_committed_plain(other, "T", 3, real) is None
+    record.born_host = b"b" * 20
+    assert as_committed_plain(encode_record(record), "T", 3, real) is None
+    record = half()
+    record.topic = "T" * 200
+    assert as_committed_plain(encode_record(record), "T", 3, real) is None
 
 
 def renewed_once() -> Record:
