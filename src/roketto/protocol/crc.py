@@ -8,10 +8,16 @@ The property stands last in the properties and takes 20 bytes::
     19  1   0x02
 
 Its value covers every byte of the record before these 20.
+
+CRC-32 is that of ISA-L (the package ``isal``) where it is installed: it takes a quarter of the time
+that zlib takes, for 128 bytes as for 64 KiB.
 """
 
 import zlib
+from collections.abc import Callable
 from typing import Final
+
+from librt.strings import BytesWriter
 
 from roketto.protocol import property_names
 from roketto.protocol.properties import remove_property
@@ -35,9 +41,22 @@ _PARTS: Final = 5
 """A record, and the four parts of its property."""
 
 
+def find_crc32() -> Callable[[bytes | bytearray | memoryview], int]:
+    """The CRC-32 (IEEE) to take here: ISA-L's, or zlib's where that is not installed."""
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return zlib.crc32
+    return isal_zlib.crc32
+
+
+crc32: Final = find_crc32()
+"""CRC-32 (IEEE) of some bytes."""
+
+
 def masked_crc32(data: bytes | bytearray | memoryview) -> int:
     """CRC-32 (IEEE) without its top bit, because Java keeps it in a signed integer."""
-    return zlib.crc32(data) & _MASK
+    return crc32(data) & _MASK
 
 
 def without_crc(properties: bytes) -> bytes:
@@ -62,11 +81,19 @@ def encode_crc_property(crc: int) -> bytes:
     )
 
 
+def write_crc_property(writer: BytesWriter) -> None:
+    """End a record, which is all that was written so far, with its property."""
+    crc = crc32(writer.getvalue()) & _MASK
+    writer.write(_STARTS[crc % 1_000])
+    writer.write(_DIGITS[crc // 1_000 % 1_000])
+    writer.write(_DIGITS[crc // 1_000_000 % 1_000])
+    writer.write(_ENDS[crc // 1_000_000_000])
+
+
 def join_with_crcs(records: list[bytes]) -> bytes:
     """Records that lack nothing but the property, one behind the other, each with it."""
     parts = [b""] * (len(records) * _PARTS)
     parts[::_PARTS] = records
-    crc32 = zlib.crc32
     at = 1
     for record in records:
         crc = crc32(record) & _MASK

@@ -1,17 +1,25 @@
 """Proves the checksums of a record: the masked CRC-32 and the digits of the CRC property."""
 
+import sys
+import types
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from librt.strings import BytesWriter
 
 from golden.record.vectors import load
 from roketto.protocol.crc import (
     CRC_PROPERTY_BYTES,
     decode_crc_property,
     encode_crc_property,
+    find_crc32,
     join_with_crcs,
     masked_crc32,
     without_crc,
+    write_crc_property,
 )
 
 
@@ -22,6 +30,26 @@ def test_crc_of_every_body_is_the_one_java_stored() -> None:
 
 def test_top_bit_is_masked() -> None:
     assert masked_crc32(b"123456789") == 0xCBF43926 & 0x7FFFFFFF
+
+
+def test_isal_is_taken_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = types.ModuleType("isal")
+    installed.isal_zlib = types.SimpleNamespace(crc32=len)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "isal", installed)
+    assert find_crc32() is len
+
+
+def test_zlib_is_taken_where_isal_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "isal", None)
+    assert find_crc32() is zlib.crc32
+
+
+@given(st.binary(max_size=2_000))
+def test_what_was_taken_is_the_crc_of_zlib(data: bytes) -> None:
+    """Of bytes, and of what else records are looked at as."""
+    for same in (data, bytearray(data), memoryview(data)):
+        assert find_crc32()(same) == zlib.crc32(data)
+        assert masked_crc32(same) == zlib.crc32(data) & 0x7FFF_FFFF
 
 
 def test_digits_are_written_least_significant_first() -> None:
@@ -44,6 +72,14 @@ def test_a_checksum_survives_both_ways(crc: int) -> None:
     raw = encode_crc_property(crc)
     assert len(raw) == CRC_PROPERTY_BYTES
     assert decode_crc_property(raw) == crc
+
+
+@given(st.binary(max_size=600))
+def test_what_was_written_ends_with_its_property(record: bytes) -> None:
+    writer = BytesWriter()
+    writer.write(record)
+    write_crc_property(writer)
+    assert writer.getvalue() == record + encode_crc_property(masked_crc32(record))
 
 
 @pytest.mark.parametrize(
