@@ -2,10 +2,12 @@
 
 import time
 
+from librt.time import time as wall_s
+
 
 def wall_ms() -> int:
     """Milliseconds since the epoch, as RocketMQ stamps messages and data versions."""
-    return time.time_ns() // 1_000_000
+    return int(wall_s() * 1_000)
 
 
 def monotonic_s() -> float:

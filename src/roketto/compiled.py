@@ -74,6 +74,7 @@ HOT_MODULES: Final = (
     "roketto.store.catchup",
     "roketto.store.commitlog",
     "roketto.store.consumequeue",
+    "roketto.store.diskgate",
     "roketto.store.dispatch",
     "roketto.store.even_batch",
     "roketto.store.group_table",

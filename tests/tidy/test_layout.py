@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "logs": set[str](),
     "program": {"options", "server_options", "protocol", "remoting", "logs"},
     "auth": {"auth", "protocol"},
-    "store": {"store", "protocol", "clock"},
+    "store": {"store", "protocol", "clock", "compiled"},
     "storetool": {"storetool", "store", "protocol", "clock"},
     "remoting": {"remoting", "protocol", "clock"},
     "replication": {"replication", "protocol", "store", "remoting", "clock"},

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Final
 
 from librt.strings import BytesWriter
+from mypy_extensions import i64
 
 from roketto.protocol import property_names
 from roketto.protocol.properties import remove_property
@@ -83,7 +84,7 @@ def encode_crc_property(crc: int) -> bytes:
 
 def write_crc_property(writer: BytesWriter) -> None:
     """End a record, which is all that was written so far, with its property."""
-    crc = crc32(writer.getvalue()) & _MASK
+    crc: i64 = crc32(writer.getvalue()) & _MASK
     writer.write(_STARTS[crc % 1_000])
     writer.write(_DIGITS[crc // 1_000 % 1_000])
     writer.write(_DIGITS[crc // 1_000_000 % 1_000])

@@ -10,10 +10,31 @@ UTF-8, without a count. The last 0x02 may be missing: 4.x clients do not write i
 from collections.abc import Mapping
 from typing import Final
 
+from librt.strings import read_i32_be, read_i64_be
+from mypy_extensions import i64
+
 from roketto.protocol.utf8 import decode_utf8, encode_utf8
 
 _NAME_END: Final = b"\x01"
 _ITEM_END: Final = b"\x02"
+
+# Four letters of a name each, as a number.
+_UNIQ: Final = 0x554E_4951
+_KEY: Final = 0x5F4B_4559
+_KEYS: Final = 0x4B45_5953
+_TAGS: Final = 0x5441_4753
+_LONG_NAME: Final = 8
+_SHORT_NAME: Final = 4
+
+_ENDS: Final = 0x02_0202_0202_0202
+"""Seven bytes that end items, as a number..."""
+_LOW_BITS: Final = 0x7F_7F7F_7F7F_7F7F
+_HIGH_BITS: Final = 0x80_8080_8080_8080
+_HIGHEST_BIT: Final = 0x80_0000_0000_0000
+"""...and bits of such numbers."""
+
+Spans = tuple[i64, i64, i64, i64, i64, i64]
+"""Start and end of the values of UNIQ_KEY, KEYS and TAGS in a property string."""
 
 
 def decode_properties(raw: bytes | memoryview) -> dict[str, str]:
@@ -55,6 +76,58 @@ def get_property(raw: bytes | memoryview, name: str) -> str | None:
                 return decode_utf8(value)
         at = data.rfind(needle, 0, start - 1)
     return None
+
+
+def find_spans(raw: bytes) -> Spans:
+    """Where the values are that a store files a message under; 0, 0 for one that is not there.
+
+    One look at every byte, which is the fastest way in compiled code, and the slowest in any other.
+    """
+    unique: i64 = 0
+    unique_end: i64 = 0
+    keys: i64 = 0
+    keys_end: i64 = 0
+    tag: i64 = 0
+    tag_end: i64 = 0
+    size: i64 = len(raw)
+    start: i64 = 0
+    while start < size:
+        end = _find_end(raw, start, size)
+        # An item with a value has a byte behind the name and the 01; of several, the last counts.
+        if end - start > _SHORT_NAME + 1 and raw[start + _SHORT_NAME] == 0x01:
+            name = read_i32_be(raw, start)
+            if name == _KEYS:
+                keys, keys_end = start + _SHORT_NAME + 1, end
+            elif name == _TAGS:
+                tag, tag_end = start + _SHORT_NAME + 1, end
+        elif (
+            end - start > _LONG_NAME + 1
+            and raw[start + _LONG_NAME] == 0x01
+            and read_i32_be(raw, start) == _UNIQ
+            and read_i32_be(raw, start + 4) == _KEY
+        ):
+            unique, unique_end = start + _LONG_NAME + 1, end
+        start = end + 1
+    return unique, unique_end, keys, keys_end, tag, tag_end
+
+
+def _find_end(raw: bytes, start: i64, size: i64) -> i64:
+    """Where the item ends that begins at ``start``.
+
+    Seven bytes at a time: what is added to them sets the high bit of all that are no 02.
+    """
+    while start + 8 <= size:
+        word: i64 = (read_i64_be(raw, start) >> 8) ^ _ENDS
+        ends: i64 = ~((word & _LOW_BITS) + _LOW_BITS | word) & _HIGH_BITS
+        if ends:
+            while not ends & _HIGHEST_BIT:
+                ends <<= 8
+                start += 1
+            return start
+        start += 7
+    while start < size and raw[start] != 0x02:
+        start += 1
+    return start
 
 
 def join_properties(raw: bytes, more: bytes) -> bytes:

@@ -38,6 +38,7 @@ from roketto.protocol.utf8 import decode_utf8, encode_utf8
 
 BYTES: Final = tuple(bytes((value,)) for value in range(256))
 """The one-byte strings by value."""
+_NO_HOST_BITS: Final = ~HOST_BITS
 _IPV4_HEAD_BYTES: Final = HEADS[0].size
 _SIGNED_V1: Final = MAGIC_V1 - (1 << 32)
 _SIGNED_V2: Final = MAGIC_V2 - (1 << 32)
@@ -324,7 +325,7 @@ def encode_fields_into(
         write_i32_be(writer, flag)
         write_i64_be(writer, queue_offset)
         write_i64_be(writer, log_offset)
-        write_i32_be(writer, (sys_flag & ~HOST_BITS) | host_bits)
+        write_i32_be(writer, (sys_flag & _NO_HOST_BITS) | host_bits)
         write_i64_be(writer, born_time_ms)
         writer.write(born_host)
         write_i64_be(writer, store_time_ms)

@@ -14,6 +14,7 @@ would come to life in a recovery.
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from roketto.clock import wall_ms
 from roketto.protocol import property_names
 from roketto.protocol.crc import CRC_PROPERTY_BYTES
 from roketto.protocol.errors import RecordError
@@ -120,6 +121,8 @@ class CommitLog:
         self.store_time_ms: int = 0
         """The greatest store time so far; recovery sets it to that of the last record."""
         self._clock_ms: Callable[[], int] = clock_ms
+        # The usual clock is called by its name, which compiled code does without a look at it.
+        self._is_wall_clock: bool = clock_ms is wall_ms
         self._memory_bytes: int = memory_bytes * memory_percent // 100
         self._append_crc: bool = append_crc
         self._lmq: bool = lmq
@@ -215,7 +218,7 @@ class CommitLog:
         """
         segments = self.segments
         log_offset = segments.written
-        store_time_ms = self._clock_ms()
+        store_time_ms = wall_ms() if self._is_wall_clock else self._clock_ms()
         if store_time_ms < self.store_time_ms:
             store_time_ms = self.store_time_ms
         try:

@@ -14,6 +14,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
+
 from roketto.store.errors import CorruptStoreError, DiskFullError, FileSizeError
 from roketto.store.files import Files
 from roketto.store.ledger import Ledger
@@ -142,7 +144,11 @@ class ConsumeQueue:
         tail = self._tail
         if not 0 < len(tail) < TAIL_BYTES_MAX:
             tail = self._fresh_tail()
-        tail += UNIT.pack(log_offset, size, tags_code)
+        unit = BytesWriter()
+        write_i64_be(unit, log_offset)
+        write_i32_be(unit, size)
+        write_i64_be(unit, tags_code)
+        tail += unit.getvalue()
         self.queue_offset_max = queue_offset + 1
         self.log_offset_max = log_end
         return True

@@ -8,8 +8,17 @@ the log itself and calls it, too. Repeats do no harm: queues and index know how 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from mypy_extensions import i64
+
+from roketto.compiled import is_compiled
+from roketto.protocol.javahash import hash_on
 from roketto.protocol.names import SCHEDULE_TOPIC
-from roketto.protocol.properties import encode_properties, get_property
+from roketto.protocol.properties import (
+    Spans,
+    encode_properties,
+    find_spans,
+    get_property,
+)
 from roketto.protocol.property_names import DELAY, TAGS
 from roketto.protocol.record import decode_record
 from roketto.protocol.sysflags import (
@@ -34,6 +43,7 @@ _CODES_KEPT_MAX: Final = 4_096
 
 _ITEM_END: Final = 0x02
 _TAGS: Final = b"TAGS\x01"
+_NOT_LOOKED_FOR: Final[Spans] = (0, 0, 0, 0, 0, 0)
 
 
 class ArrivedBatch(NamedTuple):
@@ -101,6 +111,8 @@ class Dispatcher:
 
     ``on_arrival`` is called for every message that has entered its queue, not for repeats; once for
     those of a batch. Of those in queues that are not in ``waited`` nobody needs to be told.
+
+    ``looks_at_bytes`` is for compiled code, which finds tag and keys with one look at each byte.
     """
 
     def __init__(
@@ -110,7 +122,9 @@ class Dispatcher:
         on_arrival: Callable[[Arrival], None] | None = None,
         delay_of_level: DelayOfLevel | None = None,
         waited: Mapping[tuple[str, int], object] | None = None,
+        looks_at_bytes: bool = is_compiled(),
     ) -> None:
+        self._looks_at_bytes = looks_at_bytes
         self._waited = waited
         self._queues = queues
         self._index = index
@@ -148,9 +162,12 @@ class Dispatcher:
         Half messages and rollbacks belong to no queue; rollbacks have no keys either.
         """
         kind = sys_flag & TRANSACTION_TYPE
+        spans = find_spans(properties_raw) if self._looks_at_bytes else _NOT_LOOKED_FOR
         if kind != TRANSACTION_PREPARED and kind != TRANSACTION_ROLLBACK:
             if topic == SCHEDULE_TOPIC:
                 code = self._due_time(properties_raw, store_time_ms)
+            elif self._looks_at_bytes:
+                code = self._code_at(properties_raw, spans[4], spans[5])
             else:
                 code = self.tags_code(properties_raw)
             if queue is None:
@@ -160,8 +177,13 @@ class Dispatcher:
                 self.on_arrival(
                     Arrival(topic, queue_id, queue_offset, code, store_time_ms, properties_raw)
                 )
-        if self._index is not None and kind != TRANSACTION_ROLLBACK:
-            self._index.add(topic, properties_raw, log_offset, store_time_ms)
+        index = self._index
+        if index is not None and kind != TRANSACTION_ROLLBACK:
+            if self._looks_at_bytes:
+                index.make_room()
+                index.add_found(topic, properties_raw, spans, log_offset, store_time_ms)
+            else:
+                index.add(topic, properties_raw, log_offset, store_time_ms)
 
     def dispatch_batch(
         self,
@@ -178,20 +200,38 @@ class Dispatcher:
 
         The queue comes last: whatever goes wrong before it may be tried again.
         """
-        if topic == SCHEDULE_TOPIC:
-            codes = [self._due_time(raw, store_time_ms) for raw in properties.each]
-        else:
-            codes = self._tags_codes(properties)
         if queue is None:
             queue = self._queues.get_or_create(topic, queue_id)
-        if self._index is not None:
-            self._index.add_run(topic, properties, log_offset, sizes, store_time_ms)
+        if self._looks_at_bytes:
+            codes = self._look_at_run(topic, properties.each, log_offset, sizes, store_time_ms)
+        else:
+            codes = self._tags_codes(properties)
+            if self._index is not None:
+                self._index.add_run(topic, properties, log_offset, sizes, store_time_ms)
+        if topic == SCHEDULE_TOPIC:
+            codes = [self._due_time(raw, store_time_ms) for raw in properties.each]
         queue.append_run(log_offset, sizes, codes, queue_offset)
         if self.on_arrival is not None and self._is_waited(topic, queue_id):
             batch = ArrivedBatch(codes, properties)
             self.on_arrival(
                 Arrival(topic, queue_id, queue_offset, codes[0], store_time_ms, b"", batch)
             )
+
+    def _look_at_run(
+        self, topic: str, each: list[bytes], log_offset: int, sizes: list[int], store_time_ms: int
+    ) -> list[int]:
+        """Add the keys of records to the index, and return the hashes of their tags."""
+        index = self._index
+        if index is not None:
+            index.make_room()
+        codes: list[int] = []
+        for number, raw in enumerate(each):
+            spans = find_spans(raw)
+            codes.append(self._code_at(raw, spans[4], spans[5]))
+            if index is not None:
+                index.add_found(topic, raw, spans, log_offset, store_time_ms)
+            log_offset += sizes[number]
+        return codes
 
     def _is_waited(self, topic: str, queue_id: int) -> bool:
         waited = self._waited
@@ -213,6 +253,13 @@ class Dispatcher:
         if raw.startswith(self._tag, at) and (at == 0 or raw[at - 1] == _ITEM_END):
             return self._tag_code
         return self._other_code(raw)
+
+    def _code_at(self, raw: bytes, start: i64, end: i64) -> int:
+        """The same for a tag that was found by a look at each byte."""
+        code = hash_on(0, raw, start, end)
+        if code < 0:
+            return self._other_code(raw)
+        return code - 0x1_0000_0000 if code & 0x8000_0000 else code
 
     def _tags_codes(self, properties: RunProperties) -> list[int]:
         """The same for messages of a batch.

@@ -12,12 +12,11 @@ is then the checksums, and not that which leads to them.
 """
 
 import struct
-import zlib
 from functools import lru_cache
 from itertools import repeat
 from typing import Final
 
-from roketto.protocol.crc import CRC_PROPERTY_PREFIX
+from roketto.protocol.crc import CRC_PROPERTY_PREFIX, masked_crc32
 from roketto.store.run_properties import SEPARATOR, RunProperties
 
 EVEN_COUNT_MIN: Final = 4
@@ -33,7 +32,6 @@ _ROWS_MAX: Final = 64
 """Items that are taken apart at once; the next ones are with the next call."""
 _SHAPES_KEPT_MAX: Final = 256
 """Shapes that are remembered: with 64 rows one takes 8 KiB."""
-_CRC_MASK: Final = 0x7FFF_FFFF
 _CRC_NAME_LAST: Final = CRC_PROPERTY_PREFIX[-2]
 # Where CRC and offsets lie in the head of a record.
 _CRC_AT: Final = 8
@@ -83,8 +81,7 @@ class EvenItems:
         count, bodies, properties = self.count, self.bodies, self.properties.each
         if ending:
             properties = [raw + ending for raw in properties]
-        crc32 = zlib.crc32
-        crcs = [crc32(body) & _CRC_MASK for body in bodies]
+        crcs = [masked_crc32(body) for body in bodies]
         record = _record(len(head), self.body_bytes, len(tail), len(properties[0]))
         return list(
             map(

@@ -16,7 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from roketto.protocol.properties import encode_properties
+from roketto.compiled import is_compiled
+from roketto.protocol.properties import Spans, encode_properties
 from roketto.protocol.property_names import KEYS, UNIQ_KEY
 from roketto.store.checkpoint import NO_FILES, IndexMark
 from roketto.store.errors import DiskFullError, FileSizeError
@@ -25,7 +26,7 @@ from roketto.store.index_ahead import IndexAhead
 from roketto.store.indexfile import ENTRIES, SLOTS, IndexFile, file_bytes
 from roketto.store.keyhashes import KeyHashes
 from roketto.store.run_properties import Longs, RunProperties
-from roketto.store.waiting_keys import WaitingKeys
+from roketto.store.waiting_keys import HashedKeys, WaitingKeys
 from roketto.store.worker import Worker
 
 QUERY_MAX: Final = 64
@@ -80,7 +81,9 @@ class Index:
         entries: int = ENTRIES,
         waiting_max: int = WAITING_MAX,
         maps_max: int = MAPS_MAX,
+        hashes_at_once: bool = is_compiled(),
     ) -> None:
+        """``hashes_at_once`` is for compiled code; what is filed is the same."""
         assert slots > 0, slots
         assert entries > 1, entries
         self._files = files
@@ -99,7 +102,7 @@ class Index:
         self._renames = 0
         self._renames_synced = 0
         self._hashes = KeyHashes()
-        self._waiting = WaitingKeys()
+        self._waiting = HashedKeys(self._hashes) if hashes_at_once else WaitingKeys()
         # Of each entry that is still to be made: key hash, log offset, store time.
         self._left: tuple[Longs, Longs, Longs] | None = None
 
@@ -263,9 +266,19 @@ class Index:
 
     def add(self, topic: str, properties: bytes, log_offset: int, store_time_ms: int) -> None:
         """The same for the keys in a property string; an error leaves the message out."""
+        self.make_room()
+        self._waiting.add(topic, properties, log_offset, store_time_ms)
+
+    def make_room(self) -> None:
+        """File what waits if it is much."""
         if self._waiting.count >= self._waiting_max:
             self.flush()
-        self._waiting.add(topic, properties, log_offset, store_time_ms)
+
+    def add_found(
+        self, topic: str, properties: bytes, spans: Spans, log_offset: int, store_time_ms: int
+    ) -> None:
+        """The same where find_spans has found the keys, and ``make_room`` was called before."""
+        self._waiting.add_found(topic, properties, spans, log_offset, store_time_ms)
 
     def add_run(
         self,
@@ -276,8 +289,7 @@ class Index:
         store_time_ms: int,
     ) -> None:
         """The same for messages of one topic that follow each other in the log."""
-        if self._waiting.count >= self._waiting_max:
-            self.flush()
+        self.make_room()
         self._waiting.add_run(topic, properties, log_offset, sizes, store_time_ms)
 
     def flush(self) -> None:

@@ -26,12 +26,19 @@ class RunProperties:
     of one length, else -1.
     """
 
-    __slots__ = ("each", "each_bytes", "text")
+    __slots__ = ("_text", "each", "each_bytes")
 
     def __init__(self, each: list[bytes], each_bytes: int = -1) -> None:
         self.each: list[bytes] = each
         self.each_bytes: int = each_bytes
-        self.text: bytes = SEPARATOR.join(each)
+        self._text: bytes | None = None
+
+    @property
+    def text(self) -> bytes:
+        """All of them; made when it is asked for."""
+        if self._text is None:
+            self._text = SEPARATOR.join(self.each)
+        return self._text
 
 
 class Runs(NamedTuple):

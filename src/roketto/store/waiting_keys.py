@@ -2,6 +2,9 @@
 
 Those of a batch wait as one text: what it takes to keep a message, and to look at a thousand of
 them, is then a small part of a list entry.
+
+Compiled code hashes the keys at once, which it does faster than it would keep the messages; what
+waits are then the entries of the index, three numbers each.
 """
 
 from collections.abc import Sequence
@@ -9,12 +12,17 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 import numpy as np
+from librt.strings import BytesWriter
 
+from roketto.protocol.properties import Spans, find_spans
 from roketto.store.keyhashes import PROPERTIES_BYTES_MAX, KeyHashes
 from roketto.store.run_properties import Longs, RunProperties, Runs
 
 _RUN_BYTES_MAX: Final = PROPERTIES_BYTES_MAX // 4
 """A run with a longer text waits as its messages one by one."""
+
+
+_NUMBER: Final = np.dtype("<i8")
 
 
 class _Run(NamedTuple):
@@ -76,6 +84,12 @@ class WaitingKeys:
         self.add(topic, properties.text, log_offset, store_time_ms)
         self.count += len(each) - 1
 
+    def add_found(
+        self, topic: str, properties: bytes, spans: Spans, log_offset: int, store_time_ms: int
+    ) -> None:
+        """Let one message wait of which it is known where its keys are."""
+        self.add(topic, properties, log_offset, store_time_ms)
+
     def look(self, key_hashes: KeyHashes) -> tuple[int, Longs, Longs, Longs]:
         """What to file of the first texts, of all unless they have much to say.
 
@@ -106,6 +120,52 @@ class WaitingKeys:
         self.count -= texts + sum([len(run.sizes) - 1 for run in gone])
         for waiting in (self._topics, self._texts, self._offsets, self._times):
             del waiting[:texts]
+
+
+class HashedKeys(WaitingKeys):
+    """The same for compiled code, with the keys hashed when they come."""
+
+    __slots__ = ("_entries", "_hashes")
+
+    def __init__(self, hashes: KeyHashes) -> None:
+        super().__init__()
+        self._hashes: KeyHashes = hashes
+
+    def clear(self) -> None:
+        self.count = 0
+        self._entries: BytesWriter = BytesWriter()
+
+    def add(self, topic: str, properties: bytes, log_offset: int, store_time_ms: int) -> None:
+        self.add_found(topic, properties, find_spans(properties), log_offset, store_time_ms)
+
+    def add_run(
+        self,
+        topic: str,
+        properties: RunProperties,
+        log_offset: int,
+        sizes: list[int],
+        store_time_ms: int,
+    ) -> None:
+        for raw, size in zip(properties.each, sizes, strict=True):
+            self.add(topic, raw, log_offset, store_time_ms)
+            log_offset += size
+
+    def add_found(
+        self, topic: str, properties: bytes, spans: Spans, log_offset: int, store_time_ms: int
+    ) -> None:
+        self.count += 1
+        self._hashes.write_entries(
+            self._entries, topic, properties, spans, log_offset, store_time_ms
+        )
+
+    def look(self, key_hashes: KeyHashes) -> tuple[int, Longs, Longs, Longs]:
+        entries = np.frombuffer(self._entries.getvalue(), _NUMBER).astype(np.int64).reshape(-1, 3)
+        hashes, log_offsets, times = entries.T
+        return self.count, hashes, log_offsets, times
+
+    def remove(self, texts: int) -> None:
+        assert texts == self.count, "all are looked at together"
+        self.clear()
 
 
 def _unfold(texts: Sequence[bytes], found: list[_Run]) -> tuple[Runs, Longs]:

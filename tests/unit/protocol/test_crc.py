@@ -7,7 +7,6 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from librt.strings import BytesWriter
 
 from golden.record.vectors import load
