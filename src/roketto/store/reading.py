@@ -218,9 +218,13 @@ def _read_near(
         if 0 < size <= bytes_max:
             run: list[bytes | memoryview] = [log.read(first, size)]
             return GetResult(_FOUND, queue_offset + count, least, most, run, count, size)
-    elif raw_bytes >= _MANY_BYTES:
-        last_at = raw_bytes - UNIT_BYTES
-        stretch.follow(first, read_i64_be(raw, last_at) + _size_at(raw, last_at))
+    whole: memoryview | None = None
+    whole_start: i64 = 0
+    if raw_bytes >= _MANY_BYTES and not stretch.follow(first, _end_of(raw, raw_bytes)):
+        segment = log.segments.find(first)
+        if _end_of(raw, raw_bytes) <= min(segment.end, log.segments.written):
+            whole = log.segments.view(segment)
+            whole_start = segment.start
     views: list[bytes | memoryview] = []
     begin: i64 = -1
     end: i64 = -1
@@ -234,7 +238,9 @@ def _read_near(
             if taken > 0 and (taken >= taken_max or total + size > bytes_max):
                 break
             if log_offset != end:
-                if end >= 0:
+                if whole is not None and end >= 0:
+                    views.append(whole[begin - whole_start : end - whole_start])
+                elif end >= 0:
                     views.append(stretch.cut(begin, end))
                 begin = end = log_offset
             end += size
@@ -255,9 +261,12 @@ def _run_bytes(raw: bytes, raw_bytes: i64) -> i64:
     while at < raw_bytes:
         total += read_i64_be(raw, at + 8) >> 32
         at += UNIT_BYTES
-    last_at = raw_bytes - UNIT_BYTES
-    distance = read_i64_be(raw, last_at) + _size_at(raw, last_at) - read_i64_be(raw, 0)
-    return total if total == distance else 0
+    return total if total == _end_of(raw, raw_bytes) - read_i64_be(raw, 0) else 0
+
+
+def _end_of(raw: bytes, raw_bytes: i64) -> i64:
+    """Where in the log the record of the last unit ends."""
+    return read_i64_be(raw, raw_bytes - UNIT_BYTES) + _size_at(raw, raw_bytes - UNIT_BYTES)
 
 
 def _size_at(raw: bytes, at: i64) -> i64:

@@ -27,7 +27,7 @@ class Stretch:
     """A copy of a part of the log, and views of the rest.
 
     stretch = Stretch(segments)
-    stretch.follow(first, end)          # before records between these two are read
+    stretch.follow(first, end)          # before many records between these two are read
     stretch.cut(begin, end)
     """
 
@@ -41,19 +41,23 @@ class Stretch:
         self._was_read: i64 = -STRETCH_BYTES
         """Where the last read began that could not use the copy."""
 
-    def follow(self, first: i64, end: i64) -> None:
-        """Copy what lies from ``first`` on, if that pays off for a read up to ``end``."""
+    def follow(self, first: i64, end: i64) -> bool:
+        """Copy what lies from ``first`` on, if that pays off for a read up to ``end``.
+
+        False if it does not: then it is better to have a view of all of it.
+        """
         if first >= self._start and end <= self._end:
-            return
+            return True
         away = first - self._was_read
         self._was_read = first
         if end - first > _READ_BYTES_MAX or not -_NEAR_BYTES < away < _NEAR_BYTES:
-            return
+            return False
         segment_end = self._segments.find(first).end
         stop = min(first + STRETCH_BYTES, segment_end, self._segments.written)
         self._copied = bytes(self._segments.read(first, stop - first))
         self._start = first
         self._end = first + len(self._copied)
+        return True
 
     def cut(self, begin: i64, end: i64) -> bytes | memoryview:
         """What lies between two offsets; OutsideLogError if that is not in the log."""

@@ -97,6 +97,29 @@ def test_records_of_others_and_ends_of_segments_part_the_views(rig: Rig) -> None
     assert len(result.views) == 32
 
 
+@pytest.mark.parametrize("size", [4, 1_500, 2_500])
+def test_small_records_that_lie_apart_are_joined(rig: Rig, size: int) -> None:
+    """One piece is sent for less than many; larger ones are not copied for it, nor is one alone."""
+    for _ in range(3):
+        rig.append(body=b"b" * size)
+        rig.append_other()
+    for count in (3, 1):
+        result = rig.get(0, count)
+        result.join_small()
+        assert len(result.views) == (count if size > 2_048 else 1)
+        assert offsets_of(result) == list(range(count))
+
+
+def test_many_who_read_at_the_same_place_get_the_same(rig: Rig) -> None:
+    """Out of the mapped file, and then out of a copy of it; in one segment and over its end."""
+    for _ in range(60):
+        rig.append()
+        rig.append_other()
+    for _ in range(3):
+        for offset in range(40):
+            assert offsets_of(rig.get(offset, 9)) == list(range(offset, offset + 9))
+
+
 class WatchedFiles(Files):
     """Files that know which of them were mapped: no byte of a segment is read before."""
 
