@@ -126,6 +126,9 @@ class CommitLog:
         self._memory_bytes: int = memory_bytes * memory_percent // 100
         self._append_crc: bool = append_crc
         self._lmq: bool = lmq
+        # The topic of the last record, which is mostly that of the next, as it stands there.
+        self._topic: str = ""
+        self._topic_field: bytes = encode_topic("")
         self.limit_messages(message_bytes_max)
 
     def limit_messages(self, message_bytes_max: int) -> None:
@@ -179,12 +182,15 @@ class CommitLog:
         or there is no room for it.
         """
         topic = record.topic
-        if len(topic) > TOPIC_BYTES_MAX or not topic.isascii():
-            self._check_topic(topic)
+        if topic != self._topic:
+            if len(topic) > TOPIC_BYTES_MAX or not topic.isascii():
+                self._check_topic(topic)
+            self._topic_field = encode_topic(topic)
+            self._topic = topic
         if not self.is_within_bounds(len(record.body)):
             self._check_size(record)
         size = self.write_fields(
-            encode_topic(topic), record.body, record.properties_raw, record.queue_id, record.flag,
+            self._topic_field, record.body, record.properties_raw, record.queue_id, record.flag,
             queue_offset, record.sys_flag, record.born_time_ms, record.born_host,
             record.store_host, record.reconsume_times, record.prepared_log_offset,
         )  # fmt: skip

@@ -247,6 +247,9 @@ class Dispatcher:
 
         Mostly that of the message before, and found again by its bytes.
         """
+        if self._looks_at_bytes:
+            spans = find_spans(raw)
+            return self._code_at(raw, spans[4], spans[5])
         at = raw.rfind(_TAGS)
         if at < 0:
             return 0

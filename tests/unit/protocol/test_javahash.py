@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from golden.record.vectors import load, text_of
 from roketto.protocol import javahash
-from roketto.protocol.javahash import java_hash
+from roketto.protocol.javahash import hash_on, java_hash
 
 
 @pytest.mark.parametrize("row", load("javahash"), ids=lambda row: str(row["hash"]))
@@ -29,6 +29,20 @@ def test_hash_is_the_polynomial_over_utf16_units(text: str) -> None:
     total = sum(unit * 31 ** (len(units) - 1 - at) for at, unit in enumerate(units))
     assert java_hash(text) & 0xFFFF_FFFF == total & 0xFFFF_FFFF
     assert -(2**31) <= java_hash(text) < 2**31
+
+
+@given(st.text(max_size=8), st.text(st.characters(max_codepoint=0x7F)), st.text(max_size=3))
+def test_a_hash_goes_on_over_ascii_in_the_middle_of_bytes(first: str, text: str, last: str) -> None:
+    head = java_hash(first) & 0xFFFF_FFFF
+    raw = first.encode() + text.encode() + last.encode()
+    start = len(first.encode())
+    value = hash_on(head, raw, start, start + len(text))
+    assert value == java_hash(first + text) & 0xFFFF_FFFF
+
+
+@given(st.binary(max_size=40))
+def test_a_hash_does_not_go_on_over_other_bytes(raw: bytes) -> None:
+    assert (hash_on(0, raw, 0, len(raw)) == -1) is not raw.isascii()
 
 
 def test_examples_of_the_documentation_are_true() -> None:

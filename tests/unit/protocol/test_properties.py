@@ -10,10 +10,12 @@ from golden.record.vectors import load, text_of
 from roketto.protocol.properties import (
     decode_properties,
     encode_properties,
+    find_spans,
     get_property,
     join_properties,
     remove_property,
 )
+from roketto.protocol.utf8 import decode_utf8
 
 VECTORS = load("properties")
 OLD_VECTORS = load("properties", "4.9.7")
@@ -94,3 +96,26 @@ def test_a_string_of_nothing_but_matches_is_searched_in_linear_time() -> None:
     hostile = b"TAGS\x01" * 6_000
     assert get_property(b"X\x01" + hostile, "TAGS") is None
     assert get_property(b"\x02".join([b"TAGS\x01"] * 6_000), "TAGS") is None
+
+
+names = st.sampled_from(
+    [b"UNIQ_KEY", b"KEYS", b"TAGS", b"UNIQ_KE", b"KEYSX", b"XTAGS", b"WAIT", b""]
+)
+values = st.binary(max_size=20) | st.sampled_from([b"", b"7F0000012A9F18B4AAC2", b"a b"])
+items = st.builds(b"%b\x01%b".__mod__, st.tuples(names, values)) | st.binary(max_size=12)
+
+
+@given(st.lists(items, max_size=6).map(b"\x02".join), st.sampled_from([b"", b"\x02", b"\x02\x02"]))
+def test_the_values_that_are_filed_are_found_where_they_are(items: bytes, end: bytes) -> None:
+    """Whatever is before and behind them, the last of each that is not empty."""
+    raw = items + end
+    spans = find_spans(raw)
+    found = [raw[start:stop] for start, stop in zip(spans[::2], spans[1::2], strict=True)]
+    expected = {}
+    for item in raw.split(b"\x02"):
+        name, _, value = item.partition(b"\x01")
+        if value:
+            expected[name] = value
+    assert found == [expected.get(name, b"") for name in (b"UNIQ_KEY", b"KEYS", b"TAGS")]
+    decoded = [get_property(raw, name) or "" for name in ("UNIQ_KEY", "KEYS", "TAGS")]
+    assert [decode_utf8(value) for value in found] == decoded

@@ -397,3 +397,31 @@ def test_a_record_shows_what_it_is() -> None:
         "<Record of 'Orders' queue 3 offset 7, body of 4 bytes, at 18446744073709551616>"
     )
     assert record.born_host == record.store_host == NO_HOST
+
+
+class Traced(bytearray):
+    """Keeps what it held after each change."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.held: list[bytes] = []
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        super().__setitem__(at, value)
+        self.held.append(bytes(self))
+
+
+@pytest.mark.parametrize("topic", ["T", "%RETRY%" + "g" * 200])
+@pytest.mark.parametrize("append_crc", [False, True])
+def test_a_process_that_dies_while_it_writes_leaves_no_record(topic: str, append_crc: bool) -> None:
+    """Of all that is there in between, only the last is one."""
+    record = Record(topic, b"body", b"TAGS\x01A\x02")
+    buffer = Traced(1_000)
+    size = encode_record_into(record, buffer, 100, append_crc)
+    assert len(buffer.held) > 1
+    for held in buffer.held[:-1]:
+        with pytest.raises(RecordError, match="magic 0x00"):
+            decode_record(held, 100)
+    assert buffer.held[-1][100 : 100 + size] == encode_record(record, append_crc)
+    assert not buffer[:100].strip(b"\0")
+    assert not buffer[100 + size :].strip(b"\0")

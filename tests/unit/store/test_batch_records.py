@@ -49,13 +49,15 @@ def one_by_one(batch: Record, append_crc: bool) -> list[bytes]:
     return encoded
 
 
-@given(batches, st.booleans())
-def test_records_are_those_of_the_record_codec(batch: Record, as_view: bool) -> None:
+@given(batches, st.booleans(), st.booleans())
+def test_records_are_those_of_the_record_codec(
+    batch: Record, as_view: bool, seeks_even: bool
+) -> None:
     """Byte for byte, in every layout, whatever host bits the producer claims."""
     expected = one_by_one(batch, append_crc=False)
     properties = [item.properties_raw for item in decode_batch(batch.body)]
     batch.body = memoryview(batch.body) if as_view else batch.body
-    encoded = encode_batch_records(batch, 7, 1_000, 99)
+    encoded = encode_batch_records(batch, 7, 1_000, 99, seeks_even=seeks_even)
     assert encoded.data == b"".join(expected)
     assert encoded.sizes == [len(data) for data in expected]
     assert encoded.properties.each == properties
@@ -64,11 +66,13 @@ def test_records_are_those_of_the_record_codec(batch: Record, as_view: bool) -> 
         assert record.sys_flag & ~HOST_BITS == batch.sys_flag & ~HOST_BITS
 
 
-@given(batches)
-def test_records_with_crc_property_are_those_of_the_record_codec(batch: Record) -> None:
+@given(batches, st.booleans())
+def test_records_with_crc_property_are_those_of_the_record_codec(
+    batch: Record, seeks_even: bool
+) -> None:
     """The slow way gives the same sizes and properties as the fast one."""
     expected = one_by_one(batch, append_crc=True)
-    encoded = encode_batch_records(batch, 7, 1_000, 99, append_crc=True)
+    encoded = encode_batch_records(batch, 7, 1_000, 99, append_crc=True, seeks_even=seeks_even)
     assert encoded.data == b"".join(expected)
     assert encoded.sizes == [len(data) for data in expected]
     assert encoded.properties.each == [item.properties_raw for item in decode_batch(batch.body)]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from golden.record.vectors import load
+from roketto.clock import wall_ms
 from roketto.protocol.batch import BatchItem, encode_batch
 from roketto.protocol.errors import RecordError
 from roketto.protocol.hosts import encode_host
@@ -525,4 +526,15 @@ def test_any_sequence_of_appends_can_be_read_back(
         assert record.queue_offset == index
         found.append((log_offset, size, bytes(record.body)))
     assert found == expected
+    segments.close()
+
+
+def test_the_wall_clock_stamps_records_where_it_is_the_clock(tmp_path: Path) -> None:
+    segments = Segments(Files(), tmp_path, SIZE, BLANK_BYTES)
+    segments.load()
+    log = CommitLog(segments, wall_ms, 0)
+    before_ms = wall_ms()
+    times = [log.append(message(), number).store_time_ms for number in range(2)]
+    times.append(log.append_batch(Record("T", encode_batch([BatchItem(b"one")])), 2).store_time_ms)
+    assert before_ms <= times[0] <= times[1] <= times[2] <= wall_ms()
     segments.close()

@@ -32,18 +32,24 @@ SEGMENT_BYTES = 2_048
 class Rig:
     """A small store without its façade."""
 
-    def __init__(self, folder: Path, *, with_index: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *, with_index: bool = True, looks_at_bytes: bool = False
+    ) -> None:
         self.files = Files()
         self.segments = Segments(self.files, folder / "commitlog", SEGMENT_BYTES, BLANK_BYTES)
         self.segments.load()
         self.segments.roll()
         self.log = CommitLog(self.segments, lambda: NOW_MS, memory_bytes=1 << 30)
         self.queues = Queues(self.files, folder / "consumequeue", 2_000)
-        self.index = Index(self.files, folder / "index", lambda: NOW_MS, UTC, 100, 400)
+        self.index = Index(
+            self.files, folder / "index", lambda: NOW_MS, UTC, 100, 400,
+            hashes_at_once=looks_at_bytes,
+        )  # fmt: skip
         self.arrivals: list[Arrival] = []
         self.dispatcher = Dispatcher(
-            self.queues, self.index if with_index else None, self.arrivals.append, lambda n: n * 10
-        )
+            self.queues, self.index if with_index else None, self.arrivals.append, lambda n: n * 10,
+            looks_at_bytes=looks_at_bytes,
+        )  # fmt: skip
 
     def append(
         self, queue_offset: int, topic: str = "T", sys_flag: int = 0, **properties: str
@@ -68,9 +74,9 @@ class Rig:
         self.files.close()
 
 
-@pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    rig = Rig(tmp_path)
+@pytest.fixture(params=[False, True], ids=["as plain code looks", "as compiled code looks"])
+def rig(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rig]:
+    rig = Rig(tmp_path, looks_at_bytes=request.param)
     yield rig
     rig.close()
 
@@ -96,10 +102,15 @@ def test_an_arrival_is_announced_once(rig: Rig) -> None:
     assert len(rig.units()) == 1
 
 
+@pytest.mark.parametrize("looks_at_bytes", [True, False])
 @pytest.mark.parametrize("with_index", [True, False])
-def test_a_batch_is_dispatched_as_its_messages_one_by_one(tmp_path: Path, with_index: bool) -> None:
+def test_a_batch_is_dispatched_as_its_messages_one_by_one(
+    tmp_path: Path, with_index: bool, looks_at_bytes: bool
+) -> None:
     """Arrivals are the same once asked for."""
-    together, apart = (Rig(tmp_path / name, with_index=with_index) for name in "ab")
+    together, apart = (
+        Rig(tmp_path / name, with_index=with_index, looks_at_bytes=looks_at_bytes) for name in "ab"
+    )
     for topic in ("T", SCHEDULE_TOPIC):
         stored = []
         for number in range(3):

@@ -34,10 +34,12 @@ def new_index(
     waiting_max: int = WAITING_MAX,
     maps_max: int = MAPS_MAX,
     files: Files | None = None,
+    hashes_at_once: bool = False,
 ) -> Index:
     return Index(
-        files or Files(), directory, lambda: now_ms, UTC, slots, entries, waiting_max, maps_max
-    )
+        files or Files(), directory, lambda: now_ms, UTC, slots, entries, waiting_max, maps_max,
+        hashes_at_once,
+    )  # fmt: skip
 
 
 def filled(directory: Path, count: int) -> Index:
@@ -51,8 +53,14 @@ def query(index: Index, key: str, begin_ms: int = 0, end_ms: int = 2 * T0) -> li
     return index.query("T", key, 64, begin_ms, end_ms)
 
 
-def test_the_same_puts_give_javas_bytes_and_answers(tmp_path: Path) -> None:
-    index = new_index(tmp_path, slots=GOLDEN["slots"], entries=GOLDEN["entries"])
+@pytest.mark.parametrize("hashes_at_once", [False, True])
+def test_the_same_puts_give_javas_bytes_and_answers(tmp_path: Path, hashes_at_once: bool) -> None:
+    index = new_index(
+        tmp_path,
+        slots=GOLDEN["slots"],
+        entries=GOLDEN["entries"],
+        hashes_at_once=hashes_at_once,
+    )
     for put in GOLDEN["puts"]:
         index.put(put["topic"], put.get("unique"), put.get("keys"), put["offset"], put["time"])
     contents = [(tmp_path / name).read_bytes().hex() for name in index.file_names]

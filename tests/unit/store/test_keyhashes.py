@@ -1,11 +1,14 @@
 """Proves that the keys of many messages are found and hashed at once as Java does one by one."""
 
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
 from roketto.protocol.javahash import java_hash
-from roketto.protocol.properties import decode_properties
+from roketto.protocol.properties import decode_properties, find_spans
 from roketto.store import keyhashes
 from roketto.store.keyhashes import PROPERTIES_BYTES_MAX, KeyHashes
 
@@ -33,6 +36,15 @@ def at_once(topics: list[str], properties: list[bytes]) -> list[tuple[int, int]]
     return list(zip(numbers.tolist(), hashes.tolist(), strict=True))
 
 
+def when_they_come(topics: list[str], properties: list[bytes]) -> list[tuple[int, int]]:
+    hashes, entries = KeyHashes(), BytesWriter()
+    for number, (topic, raw) in enumerate(zip(topics, properties, strict=True)):
+        hashes.write_entries(entries, topic, raw, find_spans(raw), number, 7)
+    filed = list(struct.iter_unpack("<qqq", entries.getvalue()))
+    assert all(time_ms == 7 for *_, time_ms in filed)
+    return [(number, key_hash) for key_hash, number, _ in filed]
+
+
 @given(st.lists(st.tuples(TEXTS, STRINGS | st.binary(max_size=40)), min_size=1, max_size=6))
 def test_many_messages_have_the_hashes_that_each_has_alone(
     messages: list[tuple[str, bytes]],
@@ -41,6 +53,7 @@ def test_many_messages_have_the_hashes_that_each_has_alone(
     topics = [topic for topic, _ in messages]
     properties = [raw for _, raw in messages]
     assert at_once(topics, properties) == one_by_one(topics, properties)
+    assert when_they_come(topics, properties) == one_by_one(topics, properties)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +75,7 @@ def test_odd_property_strings_are_read_as_the_codec_reads_them(raw: bytes) -> No
     usual = b"UNIQ_KEY\x01u\x02KEYS\x01k1 k2\x02"
     topics, properties = ["T", "U\u00e9", "T"], [usual, raw, usual]
     assert at_once(topics, properties) == one_by_one(topics, properties)
+    assert when_they_come(topics, properties) == one_by_one(topics, properties)
 
 
 def test_long_property_strings_are_looked_at_together_up_to_the_bound() -> None:
@@ -89,6 +103,7 @@ def test_the_hash_without_a_positive_counterpart_is_zero() -> None:
     assert java_hash("T#jllgwNc") == -(2**31)
     assert KeyHashes().one("T", "jllgwNc") == 0
     assert at_once(["T"], [b"KEYS\x01jllgwNc"]) == [(0, 0)]
+    assert when_they_come(["T"], [b"KEYS\x01jllgwNc"]) == [(0, 0)]
 
 
 def test_remembered_topics_stay_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

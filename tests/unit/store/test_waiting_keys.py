@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roketto.protocol.properties import find_spans
 from roketto.store.keyhashes import PROPERTIES_BYTES_MAX, KeyHashes
 from roketto.store.run_properties import RunProperties
-from roketto.store.waiting_keys import WaitingKeys
+from roketto.store.waiting_keys import HashedKeys, WaitingKeys
 
 SIZE = 100
 Entries = list[tuple[int, int, int]]
@@ -30,19 +31,26 @@ STRINGS = st.lists(KEYS, min_size=1, max_size=5).map(
 
 @given(st.lists(st.tuples(st.sampled_from(["T", "U"]), STRINGS), max_size=6))
 def test_runs_are_filed_as_their_messages_one_by_one(runs: list[tuple[str, list[bytes]]]) -> None:
-    """Also with keys that are not ASCII, and with strings and records of several lengths."""
+    """Also with keys that are not ASCII, and with strings and records of several lengths.
+
+    So are those whose keys are hashed at once, in runs as well.
+    """
     together, apart = WaitingKeys(), WaitingKeys()
+    hashed, hashed_apart = HashedKeys(KeyHashes()), HashedKeys(KeyHashes())
     log_offset = 0
     for number, (topic, strings) in enumerate(runs):
         sizes = [SIZE + len(raw) for raw in strings]
         is_even = sizes.count(sizes[0]) == len(sizes)
         properties = RunProperties(strings, len(strings[0]) if is_even else -1)
         together.add_run(topic, properties, log_offset, sizes, number)
+        hashed.add_run(topic, properties, log_offset, sizes, number)
         for raw, size in zip(strings, sizes, strict=True):
-            apart.add(topic, raw, log_offset, number)
+            apart.add_found(topic, raw, find_spans(raw), log_offset, number)
+            hashed_apart.add_found(topic, raw, find_spans(raw), log_offset, number)
             log_offset += size
-    assert together.count == apart.count
-    assert take_all(together) == take_all(apart)
+    assert together.count == apart.count == hashed.count == hashed_apart.count
+    taken = take_all(together)
+    assert taken == take_all(apart) == take_all(hashed) == take_all(hashed_apart)
 
 
 @pytest.mark.parametrize("text_bytes", [PROPERTIES_BYTES_MAX // 8, PROPERTIES_BYTES_MAX // 2])
@@ -63,8 +71,8 @@ def test_runs_with_much_to_say_are_looked_at_a_few_at_a_time(text_bytes: int) ->
     assert left == take_all(apart)[48 - len(left) :]
 
 
-def test_what_is_cleared_waits_no_more() -> None:
-    waiting = WaitingKeys()
+@pytest.mark.parametrize("waiting", [WaitingKeys(), HashedKeys(KeyHashes())])
+def test_what_is_cleared_waits_no_more(waiting: WaitingKeys) -> None:
     waiting.add_run("T", RunProperties([b"KEYS\x01a", b"KEYS\x01b"]), 0, [SIZE] * 2, 1)
     waiting.clear()
     assert waiting.count == 0
