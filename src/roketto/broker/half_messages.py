@@ -28,6 +28,7 @@ from roketto.protocol.sysflags import (
     HOST_BITS,
     TRANSACTION_COMMIT,
     TRANSACTION_NONE,
+    TRANSACTION_TYPE,
     with_transaction_type,
 )
 from roketto.protocol.utf8 import encode_utf8
@@ -128,7 +129,7 @@ def as_committed_plain(half: bytes, topic: str, queue_id: int, real: bytes) -> R
         half[properties_at:real_at],
         queue_id=queue_id,
         flag=read_i32_be(half, _FLAG_AT),
-        sys_flag=with_transaction_type(sys_flag, TRANSACTION_COMMIT),
+        sys_flag=sys_flag & ~TRANSACTION_TYPE | TRANSACTION_COMMIT,
         born_time_ms=read_i64_be(half, _BORN_TIME_AT),
         born_host=half[_BORN_HOST_AT : _BORN_HOST_AT + IPV4_HOST_BYTES],
         store_host=half[_STORE_HOST_AT : _STORE_HOST_AT + IPV4_HOST_BYTES],

@@ -39,5 +39,6 @@ def commit_plain(context: Context, offset: int, log_offset: int, group: str) -> 
     where = put_as_is(context.store, context.stats, committed)
     if context.topics.windows.get(counted.topic) is not None:
         note_committed(context, counted.topic, committed.properties_raw, where.log_offset)
-    transactions.commit(found.first, found.offset, where.end)
-    return where.end
+    end = where.log_offset + where.size
+    transactions.commit(found.first, found.offset, end)
+    return end

@@ -186,10 +186,13 @@ class EndHeader:
         at: i64 = self._at + 1
         while at < stop:
             byte: i64 = data[at]
-            if byte == _QUOTE:
+            if byte > _QUOTE:  # as nearly all are
+                if byte == _BACKSLASH or byte >= _ASCII_END:
+                    return False
+            elif byte == _QUOTE:
                 self._at = at + 1
                 return True
-            if byte == _BACKSLASH or byte < _BLANK or byte >= _ASCII_END:
+            elif byte < _BLANK:
                 return False
             at += 1
         return False
