@@ -21,6 +21,8 @@ Progress = Callable[[int, int], None]
 
 _PROGRESS_BYTES: Final = 8 * 1024 * 1024
 _PROGRESS_RECORDS: Final = 4_096
+_AHEAD_BYTES: Final = 32 * 1024 * 1024
+"""What the system reads ahead. There may be nothing of the log in memory when a store is opened."""
 
 
 class Scan:
@@ -85,13 +87,17 @@ class CatchUp:
 
     def _follow(self, scan: Scan, segment: Segment, view: memoryview, end: int) -> None:
         """Go on to the end of a segment, where a blank is; RecordError where the log ends in it."""
-        read = self._log_scan.read
-        dispatch = self._dispatcher.dispatch
+        log_scan = self._log_scan
+        dispatcher = self._dispatcher
         crc_from = segment.end if self._crc_from is None else self._crc_from
         base = segment.start
+        expected = scan.at
         while scan.at < end:
             at = scan.at
-            stored = read(view, at - base, at, at >= crc_from)
+            if expected < segment.end and at + _AHEAD_BYTES // 2 >= expected:
+                self._segments.expect(segment, expected, expected + _AHEAD_BYTES)
+                expected += _AHEAD_BYTES
+            stored = log_scan.read(view, at - base, at, at >= crc_from)
             if stored is None:
                 scan.at = segment.end
                 self._queues.flush()  # else those of a long log would all be in memory
@@ -100,7 +106,7 @@ class CatchUp:
             try:
                 if stored.queue_id < 0:
                     raise IllegalNameError(f"queue {stored.queue_id} of {stored.topic}")
-                dispatch(stored)
+                dispatcher.dispatch(stored)
             except IllegalNameError:
                 scan.without_queue += 1
             except QueueMismatchError:

@@ -227,6 +227,21 @@ class Files:
             self._disk.rename(mapped.path, path)
         mapped.path = path
 
+    def expect(self, path: Path) -> None:
+        """Let the system read a file ahead that is going to be mapped and looked at as a whole.
+
+        Its holes are left out. Harmless if it is not there.
+        """
+        try:
+            descriptor = self._disk.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        try:
+            for start, end in self._disk.data_spans(descriptor, 0, self._disk.length(descriptor)):
+                self._disk.expect(descriptor, start, end)
+        finally:
+            self._disk.close(descriptor)
+
     @contextmanager
     def _new_file(self, path: Path | str, size: int) -> Iterator[int]:
         """A new file of zeros, gone again if what is done with it fails.

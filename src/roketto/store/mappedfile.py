@@ -33,6 +33,10 @@ class MappedFile:
         """The parts from ``start`` on that may hold something; all others are zeros for sure."""
         return self._disk.data_spans(self._descriptor, start, self.size)
 
+    def expect(self, start: int, end: int) -> None:
+        """Let the system read ahead what is going to be looked at."""
+        self._disk.expect(self._descriptor, start, end)
+
     def write_again(self, start: int, end: int) -> None:
         """Write what is there once more, so that the next sync brings all of it to the disk.
 

@@ -212,11 +212,14 @@ class Store:
         marks = self._checkpoint.marks
         if marks is None:
             return not self._index.load(None if is_clean else self._checkpoint.index_timestamp)
-        if marks.index_mark is None:  # it was switched off, and lacks what came then
+        mark = marks.index_mark
+        if mark is None:  # it was switched off, and lacks what came then
             self._index.load()
             self._index.clear()
             return False
-        return self._index.load_marked(marks.index_mark, is_exact=is_clean)
+        if mark.files and not is_clean:
+            self._files.expect(self._index.directory / mark.name)  # all entries are looked at
+        return self._index.load_marked(mark, is_exact=is_clean)
 
     def close(self) -> None:
         """Bring everything to the disk and say that this was a clean stop."""

@@ -9,6 +9,7 @@ from roketto.protocol.sysflags import TRANSACTION_PREPARED
 from roketto.protocol.tags import tag_code
 from roketto.store import catchup
 from roketto.store.catchup import CatchUp, Scan
+from roketto.store.files import MappedFile
 from unit.store.test_dispatch import SEGMENT_BYTES, Rig
 
 
@@ -105,3 +106,20 @@ def test_progress_is_told_after_so_many_bytes(rig: Rig, monkeypatch: pytest.Monk
     assert 2 <= len(told) <= (end - start) // SEGMENT_BYTES
     assert told == sorted(told)
     assert all(0 < done <= total == end - start for done, total in told)
+
+
+def test_the_log_is_read_ahead_a_part_at_a_time(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part of each segment once, before it is needed; no further than the segment goes."""
+    for n in range(40):
+        rig.append(n)
+    ahead = 512
+    monkeypatch.setattr(catchup, "_AHEAD_BYTES", ahead)
+    told: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(
+        MappedFile, "expect", lambda mapped, start, end: told.append((mapped.path.name, start, end))
+    )
+    follow(rig, 0, rig.log.max_offset)
+    for segment in [rig.segments[number] for number in range(len(rig.segments) - 1)]:
+        parts = [part[1:] for part in told if part[0] == segment.path.name]
+        starts = list(range(0, SEGMENT_BYTES, ahead))
+        assert parts == [(start, min(start + ahead, SEGMENT_BYTES)) for start in starts]

@@ -290,3 +290,18 @@ def test_where_the_system_knows_no_holes_all_is_data(
         disk.data_spans(descriptor, 10, 900)
     monkeypatch.setattr(os, "lseek", lambda _, offset, how: 5_000)
     assert disk.data_spans(descriptor, 10, 900) == []
+
+
+def test_what_is_expected_is_read_ahead_where_the_system_can(
+    descriptor: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The part from one byte to another; elsewhere nothing happens."""
+    disk = Disk()
+    told: list[tuple[int, int, int, int]] = []
+    monkeypatch.setattr(os, "POSIX_FADV_WILLNEED", 3, raising=False)
+    monkeypatch.setattr(os, "posix_fadvise", lambda *what: told.append(what), raising=False)
+    disk.expect(descriptor, 10, 900)
+    assert told == [(descriptor, 10, 890, 3)]
+    monkeypatch.delattr(os, "posix_fadvise")
+    disk.expect(descriptor, 10, 900)
+    assert len(told) == 1

@@ -12,6 +12,7 @@ import pytest
 from roketto.store import files as files_module
 from roketto.store.errors import DiskFullError, FileSizeError, StoreLockedError
 from roketto.store.files import Files
+from sim.disk import CrashDisk
 from sim.files import CrashFiles, PowerLoss, Short
 
 DISK = Path("/disk")
@@ -522,6 +523,20 @@ def test_reads_and_writes_meet_at_their_offsets(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         files.read_at(tmp_path / "b", 0, 1)
     files.close()
+
+
+def test_a_file_that_is_expected_is_read_ahead_without_its_holes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And closed again; one that is not there is nothing."""
+    files = CrashFiles()
+    files.make_directory(DISK)
+    files.create_mapped(DISK / "a", 4_096).view[1_030] = 1
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(CrashDisk, "expect", lambda _, __, start, end: told.append((start, end)))
+    files.expect(DISK / "a")
+    files.expect(DISK / "b")
+    assert told == [(1_024, 1_536)]
 
 
 def test_descriptors_are_bounded_and_the_least_used_is_closed(tmp_path: Path) -> None:

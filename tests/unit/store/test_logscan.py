@@ -1,5 +1,7 @@
 """Proves that a scan is of one mind with check_record and read_stored, whatever the bytes are."""
 
+from itertools import accumulate
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from roketto.protocol.errors import RecordError
 from roketto.protocol.hosts import NO_HOST, encode_host
 from roketto.protocol.record import Record, encode_record
-from roketto.protocol.record_layout import MAGIC_BLANK
+from roketto.protocol.record_layout import MAGIC_BLANK, patch_crc_property, patch_offsets
 from roketto.store import logscan
 from roketto.store.dispatch import Stored, read_stored
 from roketto.store.logscan import LogScan
@@ -103,3 +105,25 @@ def test_it_is_of_one_mind_with_check_record(
         buffer[AT + at] = value
     segment = memoryview(bytes(buffer))
     assert scanned(segment, has_crc) == slowly(segment, has_crc)
+
+
+def test_records_are_read_over_the_ends_of_what_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In their order, backwards, where one is longer than that; and anew where the view is."""
+    monkeypatch.setattr(logscan, "_CHUNK_BYTES", 150)
+    data = [record_bytes(body=bytes(size)) for size in (0, 400, 30)]
+    starts = list(accumulate(map(len, data), initial=AT))
+    for number, start in enumerate(starts[:-1]):
+        moved = bytearray(data[number])
+        patch_offsets(memoryview(moved), 0, number, LOG_OFFSET - AT + start)
+        patch_crc_property(memoryview(moved), 0)
+        data[number] = bytes(moved)
+    buffer = bytearray(in_segment(b"".join(data)))
+    segment = memoryview(buffer)
+    scan = LogScan()
+    for number in (0, 1, 2, 0, 2, 1):
+        stored = scan.read(segment, starts[number], LOG_OFFSET - AT + starts[number], True)
+        assert stored is not None
+        assert (stored.queue_offset, stored.size) == (number, len(data[number]))
+    buffer[starts[1] + 100] ^= 1
+    with pytest.raises(RecordError, match="CRC property"):
+        scan.read(segment[:], starts[1], LOG_OFFSET - AT + starts[1], True)

@@ -10,6 +10,7 @@ import pytest
 from roketto.store import mappedfile
 from roketto.store.disk import Disk
 from roketto.store.files import Files
+from sim.disk import CrashDisk
 from sim.files import CrashFiles
 
 
@@ -158,4 +159,15 @@ def test_a_mapped_file_knows_where_it_may_hold_something() -> None:
     mapped.view[1_030] = 1
     assert mapped.data_spans(0) == [(1_024, 1_536)]
     assert mapped.data_spans(1_100) == [(1_100, 1_536)]
+    mapped.close()
+
+
+def test_a_part_of_a_mapped_file_may_be_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its bytes, and of no other file."""
+    files = CrashFiles()
+    mapped = files.create_mapped(Path("/0"), 4_096)
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(CrashDisk, "expect", lambda _, __, start, end: told.append((start, end)))
+    mapped.expect(100, 300)
+    assert told == [(100, 300)]
     mapped.close()
