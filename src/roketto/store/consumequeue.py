@@ -40,6 +40,7 @@ _NO_UNITS: Final = bytearray()
 _FILES_SCANNED: Final = 3
 """The newest files, whose units are looked at one by one when a queue is opened; as Java does."""
 _NAME_DIGITS: Final = 20
+_FIRST_NAME: Final = "0" * _NAME_DIGITS
 _ANYWHERE: Final = 1 << 63
 
 
@@ -583,4 +584,5 @@ class ConsumeQueue:
         return [int(name) for name in names if len(name) == _NAME_DIGITS and name.isdecimal()]
 
     def _path(self, start: int) -> str:
-        return f"{self._parent}/{self._name}/{start:020d}"
+        name = f"{start:020d}" if start else _FIRST_NAME
+        return f"{self._parent}/{self._name}/{name}"

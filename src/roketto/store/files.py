@@ -283,16 +283,30 @@ class Files:
         """Write all of ``data``; after a DiskFullError a part of it may have been written.
 
         Whether the file had to be opened: so it is where more files are in use than are kept open.
+        It is closed again then: thousands are written in turn, and each would only put out one that
+        will be written or read sooner.
         """
-        was_open = os.fspath(path) in self._descriptors
-        descriptor = self._descriptor(path)
+        name = os.fspath(path)
+        if name in self._descriptors or len(self._descriptors) < self._descriptors_max:
+            was_open = name in self._descriptors
+            self._write_to(self._descriptor(name), path, offset, data)
+            return not was_open
+        descriptor = self._disk.open(path, os.O_RDWR)
+        try:
+            self._write_to(descriptor, path, offset, data)
+        finally:
+            self._disk.close(descriptor)
+        return True
+
+    def _write_to(
+        self, descriptor: int, path: Path | str, offset: int, data: bytes | bytearray | memoryview
+    ) -> None:
         try:
             self._write_all(descriptor, offset, data)
         except OSError as error:
             if error.errno in _NO_ROOM:
                 raise self._no_room(path, len(data)) from error
             raise
-        return not was_open
 
     def sync(self, path: Path | str) -> None:
         """Return when everything written to ``path`` with ``write_at`` is on the disk.

@@ -525,6 +525,20 @@ def test_reads_and_writes_meet_at_their_offsets(tmp_path: Path) -> None:
     files.close()
 
 
+def test_writes_do_not_put_out_what_is_open(tmp_path: Path) -> None:
+    """Thousands are written in turn: a file that is not open is opened, written and closed."""
+    files = Files(descriptors_max=1)
+    for name in ("a", "b"):
+        files.create_sparse(tmp_path / name, 20)
+    before = open_descriptors()
+    assert not files.write_at(tmp_path / "b", 0, b"open")
+    assert files.write_at(tmp_path / "a", 0, b"closed")
+    assert not files.write_at(str(tmp_path / "b"), 0, b"open")
+    assert open_descriptors() == before
+    assert files.read_at(tmp_path / "a", 0, 6) == b"closed"
+    files.close()
+
+
 def test_a_file_that_is_expected_is_read_ahead_without_its_holes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -95,11 +95,14 @@ def test_queues_that_come_and_go_leave_nothing_behind() -> None:
 
 
 class Crowd:
-    """More queues than files may be open: each flush opens one and closes another."""
+    """More queues than files may be open, and others are: each flush opens a file and closes it."""
 
     def __init__(self, folder: Path, *, file_units: int = 1_000) -> None:
         self.files = Files(descriptors_max=2)
         self.ledger = Ledger()
+        self.others = [folder / "a", folder / "b"]
+        for path in self.others:
+            self.files.create_sparse(path, 1)
         self.queues = [
             ConsumeQueue(self.files, folder / str(number), file_units * UNIT_BYTES, self.ledger)
             for number in range(4)
@@ -112,6 +115,8 @@ class Crowd:
                 queue.append(offset * SIZE, SIZE, 0, offset)
 
     def flush(self) -> None:
+        for path in self.others:
+            self.files.length(path)
         for queue in self.queues:
             queue.flush()
 
