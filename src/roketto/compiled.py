@@ -76,6 +76,7 @@ HOT_MODULES: Final = (
     "roketto.store.consumequeue",
     "roketto.store.diskgate",
     "roketto.store.dispatch",
+    "roketto.store.entry_table",
     "roketto.store.even_batch",
     "roketto.store.group_table",
     "roketto.store.index",
