@@ -1,7 +1,8 @@
 """The JSON header of SEND_MESSAGE_V2 as one struct: a third of the time that a command takes.
 
 SEND_BATCH_MESSAGE has the same. Every field is text, as in a command's map of them, and whoever
-reads it converts it. What cannot be read like this (fields that are no strings, an opaque that is one) is left to command.py.
+reads it converts it. What cannot be read like this (fields that are no strings, an opaque that is
+one) is left to command.py.
 """
 
 import msgspec
