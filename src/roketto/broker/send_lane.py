@@ -10,7 +10,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from roketto.broker.aside_send import aside_key, store_aside
+from roketto.broker.aside_send import find_wait, store_aside
 from roketto.broker.context import Context
 from roketto.broker.plain_send import NOT_PLAIN, store_plain, unique_key
 from roketto.broker.send_answers import SendAnswers
@@ -67,14 +67,13 @@ class SendLane:
                     send.born_time_ms, send.flag, properties, body, key,
                 )  # fmt: skip
             else:
-                text = properties.decode()
-                waiting_key = aside_key(text)
-                if waiting_key:
+                wait = find_wait(properties)
+                if wait is not None:
                     place, handle = store_aside(
                         context, connection, send.topic, send.queue_id, send.sys_flag,
-                        send.born_time_ms, send.flag, text, body, waiting_key,
+                        send.born_time_ms, send.flag, properties, body, wait,
                     )  # fmt: skip
-                    key = waiting_key.encode()
+                    key = wait.key.encode()
         except (RequestError, PutRefusedError):
             return False  # nothing was stored: the ordinary way will be refused, too, and say why
         if place[0] < 0:

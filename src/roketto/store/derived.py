@@ -33,7 +33,7 @@ millisecond later for so many of them, and after so much more of the log for eac
 
 QUEUES_MANY: Final = 1_000
 UNITS_PER_QUEUE: Final = 128
-UNITS: Final = 2_500_000
+UNITS: Final = 2_000_000
 LOG_BYTES_MAX: Final = 2 << 30
 """So many queues wait until each has so many units to write, since a few take as long as many; but
 not for more than so many units of all of them, which recovery has to read (5.7 us each with 50,000

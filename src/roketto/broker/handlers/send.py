@@ -13,7 +13,7 @@ import random
 from collections.abc import Mapping
 from typing import Final
 
-from roketto.broker.aside_send import aside_key, store_aside
+from roketto.broker.aside_send import find_wait, store_aside
 from roketto.broker.context import Context, Handler
 from roketto.broker.dedup import find_first, queue_of, wait_until_ready
 from roketto.broker.dedup_window import DedupWindow
@@ -77,8 +77,7 @@ def send_v2(context: Context, connection: Connection, request: Command) -> Reply
         or len(count) > _INT_DIGITS
     ):
         return send_any(context, connection, request)
-    properties = ext.get("i", "")
-    raw = encode_utf8(properties)
+    raw = encode_utf8(ext.get("i", ""))
     plain_key = unique_key(raw)
     key = decode_utf8(plain_key)
     handle = ""
@@ -88,12 +87,13 @@ def send_v2(context: Context, connection: Connection, request: Command) -> Reply
             raw, request.body, plain_key,
         )  # fmt: skip
     else:
-        key = aside_key(properties)
-        if not key:
+        wait = find_wait(raw)
+        if wait is None:
             return send_any(context, connection, request)
+        key = wait.key
         where, handle = store_aside(
             context, connection, ext.get("b", ""), int(queue), int(bits), int(born), int(flag),
-            properties, request.body, key,
+            raw, request.body, wait,
         )  # fmt: skip
     if where == NOT_PLAIN:
         return send_any(context, connection, request)
