@@ -74,6 +74,7 @@ def test_sql_chooses_messages(
 def test_wrong_sql_is_refused_when_the_consumer_starts(clients: Clients) -> None:
     """The broker is asked whether it understands, and says that it does not."""
     clients.send("SqlWrong", ["anything"])
+    clients.drain("SqlWrong", 1)  # a client of 4.9 asks no broker of a topic without a route
     with pytest.raises(ClientError) as raised:
         clients.push("SqlWrong", "SqlWrong", sql="price >> 5")
     assert (raised.value.kind, raised.value.code) == ("MQClientException", 23)
