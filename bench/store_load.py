@@ -4,13 +4,15 @@ Everything here runs in the process that has the store (store_process.py). Messa
 producer: a unique key, a tag, one key and the WAIT mark; the index is on. 100,000 different ones
 are made before the clock runs, and are appended in a circle. Where rates are measured, the next few
 are copied just before, with the clock stopped: a broker's messages have just come out of a socket,
-and are in the processor's caches.
+and are in the processor's caches. The copies have keys that no message had before, as a producer's
+have: eight queues and thousands then find the index in the same state.
 """
 
 import gc
 import time
 from collections import deque
-from itertools import cycle
+from collections.abc import Iterator
+from itertools import count, cycle
 from typing import Final, NamedTuple
 
 from roketto.protocol.batch import BatchItem, encode_batch
@@ -52,9 +54,26 @@ def properties(number: int) -> bytes:
             "UNIQ_KEY": f"7F00000100{number:022X}",
             "WAIT": "true",
             "TAGS": "TagA",
-            "KEYS": f"k{number}",
+            "KEYS": f"k{number:08}",
         }
     )
+
+
+_UNIQUE_KEY: Final = b"UNIQ_KEY\x01"
+_KEY_BEHIND: Final = properties(0).index(b"k0")
+"""How far behind the beginning of the properties the digits of the key are, less one."""
+
+
+def renumber(text: bytes, numbers: Iterator[int]) -> bytes:
+    """A copy of properties, or of a batch, in which each message has new keys."""
+    copy = bytearray(text)
+    at = text.find(_UNIQUE_KEY)
+    while at >= 0:
+        number = next(numbers)
+        copy[at + 19 : at + 41] = b"%022X" % number
+        copy[at + _KEY_BEHIND + 1 : at + _KEY_BEHIND + 9] = b"%08d" % number
+        at = text.find(_UNIQUE_KEY, at + _KEY_BEHIND)
+    return bytes(copy)
 
 
 def queue_name(number: int) -> tuple[str, int]:
@@ -89,10 +108,10 @@ def make_records(kind: Kind, queues: int, messages: int) -> list[Record]:
     return records
 
 
-def received(record: Record) -> Record:
-    """The same message, in memory that was just written."""
+def received(record: Record, numbers: Iterator[int]) -> Record:
+    """The same message with new keys, in memory that was just written."""
     return Record(
-        record.topic, bytes(bytearray(record.body)), bytes(bytearray(record.properties_raw)),
+        record.topic, renumber(record.body, numbers), renumber(record.properties_raw, numbers),
         record.queue_id, born_time_ms=record.born_time_ms, born_host=_HOST, store_host=_HOST,
     )  # fmt: skip
 
@@ -106,6 +125,7 @@ class Load:
         step = CHUNK // kind.batch
         chunks = [records[at : at + step] for at in range(0, len(records), step)]
         self._chunks = cycle([(chunk, len(chunk) * kind.batch) for chunk in chunks])
+        self._numbers = count(messages + queues)
         # A broker has no such heap of messages, and must not be charged for walking over it.
         gc.collect()
         gc.freeze()
@@ -119,7 +139,7 @@ class Load:
     def receive(self) -> tuple[list[Record], int]:
         """The next few messages as if they had just come; and how many."""
         chunk, messages = next(self._chunks)
-        return [received(record) for record in chunk], messages
+        return [received(record, self._numbers) for record in chunk], messages
 
     def append(self, host: Host, records: list[Record]) -> None:
         append = host.store.append_batch if self._is_batch else host.store.append

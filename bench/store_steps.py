@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC
 from functools import partial
-from itertools import starmap
+from itertools import count, starmap
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -166,6 +166,7 @@ class _Steps:
         self._is_batch = kind.batch > 1
         self._passes = amounts.passes
         self._tag_ns = 0.0
+        self._numbers = count(amounts.step_messages)
         placed = self._place(make_records(kind, QUEUES_PER_TOPIC, amounts.step_messages))
         self._count = sum(len(one.sizes) for one in placed) * amounts.passes
         self._pass_bytes = placed[-1].log_offset + sum(placed[-1].sizes)
@@ -202,11 +203,14 @@ class _Steps:
     def log(self) -> float:
         log, close = self._new_log()
         write: Callable[..., object] = log.append_batch if self._is_batch else log.write
-        write(received(self._chunks[0][0].record), 0)  # makes the first segment
+        write(received(self._chunks[0][0].record, self._numbers), 0)  # makes the first segment
         try:
             return self._ns(
                 write,
-                ([(received(one.record), 0) for one in chunk] for _, chunk in self._all_chunks()),
+                (
+                    [(received(one.record, self._numbers), 0) for one in chunk]
+                    for _, chunk in self._all_chunks()
+                ),
             )
         finally:
             close()
@@ -315,11 +319,14 @@ class _Steps:
         store.open(1)
         try:
             append: Callable[..., object] = store.append_batch if self._is_batch else store.append
-            append(received(self._chunks[0][0].record))
+            append(received(self._chunks[0][0].record, self._numbers))
             store.tick()  # makes the first file of the index
             return self._ns(
                 append,
-                ([(received(one.record),) for one in chunk] for _, chunk in self._all_chunks()),
+                (
+                    [(received(one.record, self._numbers),) for one in chunk]
+                    for _, chunk in self._all_chunks()
+                ),
             )
         finally:
             store.close()

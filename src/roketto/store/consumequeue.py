@@ -21,12 +21,13 @@ from roketto.store.files import Files
 from roketto.store.ledger import Ledger
 from roketto.store.recent_units import Kept
 from roketto.store.unit import UNIT, UNIT_BYTES, Unit
-from roketto.store.unit_runs import encode_units
+from roketto.store.unit_runs import write_units
 
 FILE_BYTES: Final = 300_000 * UNIT_BYTES
 """Java's mappedFileSizeConsumeQueue."""
-TAIL_BYTES_MAX: Final = 65_536
-"""Units kept in memory by one queue before it writes them without being asked to."""
+TAIL_BYTES_MAX: Final = 16_384
+"""Units kept in memory by one queue before it writes them without being asked to; whoever reads a
+few of them copies all."""
 
 _BLANK: Final = UNIT.pack(0, 0x7FFF_FFFF, 0)
 """Fills the first file before the first unit of a queue that does not start at 0."""
@@ -35,7 +36,7 @@ _CHUNK_BYTES: Final = 3_200 * UNIT_BYTES
 _FIRST_CHUNK_BYTES: Final = 200 * UNIT_BYTES
 """What is read first of a queue that is opened: most of many queues have few units, and of a hole
 in a file the system makes pages, too."""
-_NO_UNITS: Final = bytearray()
+_NO_UNITS: Final = BytesWriter()
 """The tail of every queue that has nothing in memory; never changed."""
 _FILES_SCANNED: Final = 3
 """The newest files, whose units are looked at one by one when a queue is opened; as Java does."""
@@ -87,6 +88,11 @@ class ConsumeQueue:
         "queue_offset_min", "rebuild_from",
     )  # fmt: skip
 
+    # First what an append needs: with thousands of queues, each has to come from memory.
+    _tail: BytesWriter
+    queue_offset_max: int
+    log_offset_max: int
+
     def __init__(
         self,
         files: Files,
@@ -123,7 +129,7 @@ class ConsumeQueue:
         self._first = start
         self._created = start
         self._written = position
-        self._tail: bytearray = _NO_UNITS
+        self._tail = _NO_UNITS
         self.queue_offset_min = position // UNIT_BYTES
         self.queue_offset_max = position // UNIT_BYTES
         self.log_offset_max = -1
@@ -145,11 +151,9 @@ class ConsumeQueue:
         tail = self._tail
         if not 0 < len(tail) < TAIL_BYTES_MAX:
             tail = self._fresh_tail()
-        unit = BytesWriter()
-        write_i64_be(unit, log_offset)
-        write_i32_be(unit, size)
-        write_i64_be(unit, tags_code)
-        tail += unit.getvalue()
+        write_i64_be(tail, log_offset)
+        write_i32_be(tail, size)
+        write_i64_be(tail, tags_code)
         self.queue_offset_max = queue_offset + 1
         self.log_offset_max = log_end
         return True
@@ -163,17 +167,16 @@ class ConsumeQueue:
         tail = self._tail
         if not 0 < len(tail) < TAIL_BYTES_MAX:
             tail = self._fresh_tail()
-        tail += encode_units(log_offset, sizes, tags_codes)
+        self.log_offset_max = write_units(tail, log_offset, sizes, tags_codes)
         self.queue_offset_max = queue_offset + len(sizes)
-        self.log_offset_max = log_offset + sum(sizes)
 
-    def _fresh_tail(self) -> bytearray:
+    def _fresh_tail(self) -> BytesWriter:
         """A tail to add to: a new one, unless the disk does not take the long one there is."""
-        if self._tail:
+        if len(self._tail) > 0:
             self._flush_if_possible()
-        if not self._tail:
+        if len(self._tail) == 0:
             self._ledger.dirty[self] = None
-            self._tail = bytearray()
+            self._tail = BytesWriter()
         return self._tail
 
     def _start_at(self, queue_offset: int) -> None:
@@ -185,8 +188,8 @@ class ConsumeQueue:
 
     def flush(self) -> None:
         """Write the units that are in memory to their files; after an error they still are."""
-        tail = self._tail
-        if not tail:
+        units = self._tail.getvalue()
+        if not units:
             return
         begin = min(self._written, self._created)
         unsynced = self._ledger.unsynced
@@ -194,7 +197,7 @@ class ConsumeQueue:
         written = self._written
         done = 0
         was_closed = False
-        while done < len(tail):
+        while done < len(units):
             position = written + done
             inside = position % self._file_bytes
             path = self._path(position - inside)
@@ -204,13 +207,13 @@ class ConsumeQueue:
                 self._created = start + self._file_bytes if start else self._file_bytes
                 was_closed = True
             room = self._file_bytes - inside
-            piece = tail if len(tail) <= room and not done else tail[done : done + room]
+            piece = units[done : done + room]
             was_closed |= self._files.write_at(path, inside, piece)
             done += len(piece)
         self._written = written + done
         self._tail = _NO_UNITS
         if was_closed:
-            self._ledger.recent.keep(self, written, tail)
+            self._ledger.recent.keep(self, written, units)
 
     def _flush_if_possible(self) -> None:
         """Write a long tail; if the disk does not take it, whoever flushes all queues says so."""
@@ -270,7 +273,7 @@ class ConsumeQueue:
         size = stop * UNIT_BYTES - position
         if position >= self._written:
             at = position - self._written
-            return bytes(self._tail[at : at + size])
+            return self._tail.getvalue()[at : at + size]
         if self.kept is not None and (raw := self._read_kept(position, size)):
             return raw
         return self._ledger.recall(self, position, size) or self._read_ahead(position, size)
@@ -283,7 +286,7 @@ class ConsumeQueue:
         if position + size <= written:
             return kept.read(position, size)
         raw = kept.read(position, written - position)
-        return raw + self._tail[: position + size - written] if raw else b""
+        return raw + self._tail.getvalue()[: position + size - written] if raw else b""
 
     def _read_ahead(self, position: int, size: int) -> bytes:
         """Read, and keep what follows in the same file: most readers go on where they were."""
@@ -316,7 +319,7 @@ class ConsumeQueue:
             pieces.append(piece)
             position += size
         if position < stop:
-            pieces.append(bytes(self._tail[position - written : stop - written]))
+            pieces.append(self._tail.getvalue()[position - written : stop - written])
         return b"".join(pieces)
 
     def _unit_at(self, queue_offset: int) -> Unit:
@@ -549,7 +552,7 @@ class ConsumeQueue:
         if log_offset < self.log_offset_max:
             cut = self._find(log_offset) * UNIT_BYTES
             if cut >= self._written:
-                del self._tail[cut - self._written :]
+                self._tail.truncate(cut - self._written)
                 self.queue_offset_max = cut // UNIT_BYTES
                 self.log_offset_max = self._log_end_before(cut)
             else:

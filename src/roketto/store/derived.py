@@ -4,6 +4,8 @@ One round: the owner takes the marks, which say how far everything is; writes th
 memory to their files, some queues at each turn; lets the worker sync queues and index; takes note
 of that; lets the worker replace the checkpoint. So the checkpoint never claims what is not on the
 disk, and the owner never waits for one.
+
+Where many queues were written, the worker also puts the memory that they take into huge pages.
 """
 
 from collections.abc import Callable
@@ -15,6 +17,7 @@ from typing import Final, NamedTuple
 
 from roketto.store.checkpoint import Checkpoint, Marks, save_checkpoint
 from roketto.store.files import Files
+from roketto.store.huge_pages import collapse
 from roketto.store.index import Index
 from roketto.store.queues import Queues
 from roketto.store.worker import Worker
@@ -32,7 +35,7 @@ LOG_BYTES_PER_QUEUE: Final = 8_192
 millisecond later for so many of them, and after so much more of the log for each."""
 
 QUEUES_MANY: Final = 1_000
-UNITS_PER_QUEUE: Final = 128
+UNITS_PER_QUEUE: Final = 200
 UNITS: Final = 2_000_000
 LOG_BYTES_MAX: Final = 2 << 30
 """So many queues wait until each has so many units to write, since a few take as long as many; but
@@ -93,6 +96,7 @@ class DerivedSync:
         self._begun_ms = 0
         self._stage = _Stage.IDLE
         self._queues_left = 0
+        self._is_large = False
         self._marks: Marks | None = None
         self._store_time_ms = 0
         self._work: Callable[[], _Synced] | None = None
@@ -128,6 +132,7 @@ class DerivedSync:
         self._store_time_ms = self._checkpoint.physic_timestamp
         # The table of dirty queues keeps their order: those of this moment are its first ones.
         self._queues_left = self._queues.dirty_count
+        self._is_large = self._queues_left >= QUEUES_MANY
 
     def step(self) -> bool:
         """Go on as far as possible without waiting; True if there is more to do right away."""
@@ -170,9 +175,12 @@ class DerivedSync:
         assert marks is not None
         sync_index = self._index.take_sync() if self._index is not None else None
         sync_queues = self._queues.take_sync()
+        is_large = self._is_large
 
         def sync() -> _Synced:
             sync_queues()
+            if is_large:
+                collapse()
             return _Synced(marks, store_time_ms, sync_index() if sync_index is not None else 0)
 
         return sync

@@ -71,7 +71,7 @@ class RecentUnits:
         self._order: deque[ConsumeQueue] = deque()
         self._left_over = 0
 
-    def keep(self, queue: "ConsumeQueue", position: int, units: bytearray) -> None:
+    def keep(self, queue: "ConsumeQueue", position: int, units: bytes) -> None:
         """Take what a queue has written at a position."""
         if len(units) > PIECE_BYTES_MAX:
             self.forget(queue)
@@ -83,7 +83,7 @@ class RecentUnits:
         if kept is None:
             kept = queue.kept = Kept()
         kept.starts.append(position)
-        kept.pieces.append(bytes(units))
+        kept.pieces.append(units)
         self._order.append(queue)
         self._bytes += len(units) + PIECE_BYTES
         while self._bytes > self._bytes_max:

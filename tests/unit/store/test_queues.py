@@ -121,7 +121,7 @@ def test_a_flush_takes_the_queues_that_have_waited_longest(tmp_path: Path) -> No
     fill(queues, "a", 0, 1, log_offset=10_000)
     assert queues.dirty_count == 4
     assert queues.flush(3) == 3
-    assert [queue._tail != b"" for _, _, queue in queues] == [True, False, False, False, False]
+    assert [queue.unwritten > 0 for _, _, queue in queues] == [True, False, False, False, False]
     assert queues.flush(3) == 1
     assert queues.dirty_count == 0
 

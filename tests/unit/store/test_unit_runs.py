@@ -4,8 +4,9 @@ import struct
 
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
-from roketto.store.unit_runs import encode_units
+from roketto.store.unit_runs import write_units
 
 SIZES = st.integers(1, 2**31 - 1)
 CODES = st.integers(-(2**63), 2**63 - 1)
@@ -33,4 +34,7 @@ def test_units_of_a_run_are_those_of_its_messages(
         expected += struct.pack(">qiq", at, size, code)
         at += size
     sizes, codes = [size for size, _ in run], [code for _, code in run]
-    assert encode_units(log_offset, sizes, codes) == expected
+    units = BytesWriter()
+    units.write(b"before")
+    assert write_units(units, log_offset, sizes, codes) == log_offset + sum(sizes)
+    assert units.getvalue() == b"before" + expected
