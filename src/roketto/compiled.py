@@ -25,6 +25,7 @@ HOT_MODULES: Final = (
     "roketto.broker.handlers.pull",
     "roketto.broker.handlers.send",
     "roketto.broker.handlers.transactions",
+    "roketto.broker.id_table",
     "roketto.broker.lanes",
     "roketto.broker.longpoll",
     "roketto.broker.offsets",

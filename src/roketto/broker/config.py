@@ -268,7 +268,7 @@ class BrokerConfig(ServerConfig):
     ] = False
 
     dedup_ids_max: Annotated[int, Option(low=1, high=100_000_000, java=False)] = 1_000_000
-    """Ids that dedup windows of all topics hold, of about 130 bytes each."""
+    """Ids that dedup windows of all topics hold, of about 50 bytes each."""
 
     listen_port: Annotated[int, LISTEN_PORT] = 10_911
 

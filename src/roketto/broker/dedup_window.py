@@ -6,8 +6,8 @@ A topic has one if an operator gave it attributes for it::
     dedup.by                UNIQ_KEY, the id that producers give (the default), or KEYS
 
 Only a hash of each id is kept, with the log offset of its message: whoever finds one reads the
-message and compares. So an id takes about 130 bytes whatever its length, and two ids with one
-hash cost a look and no more.
+message and compares. So an id takes about 50 bytes whatever its length, and two ids with one hash
+cost a look and no more.
 
 The number of ids of all windows is bounded. Where there is no room for one more, the oldest one is
 forgotten before its time, and that counts.
@@ -21,12 +21,15 @@ from typing import Final
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from mypy_extensions import i64
 
+from roketto.broker.id_table import UNKNOWN, IdTable
 from roketto.protocol.bodies.topics import TopicConfig
 from roketto.protocol.names import is_dlq_topic, is_retry_topic, is_system_topic
 from roketto.protocol.properties import get_property
 from roketto.protocol.property_names import KEYS, UNIQ_KEY
 
-__all__ = ["BY", "BY_KEYS", "BY_UNIQUE_KEY", "SECONDS", "SECONDS_MAX", "DedupWindow", "Windows"]
+__all__ = [
+    "BY", "BY_KEYS", "BY_UNIQUE_KEY", "SECONDS", "SECONDS_MAX", "UNKNOWN", "DedupWindow", "Windows",
+]  # fmt: skip
 
 SECONDS: Final = "dedup.window.seconds"
 BY: Final = "dedup.by"
@@ -35,13 +38,10 @@ BY_KEYS: Final = KEYS
 SECONDS_MAX: Final = 86_400
 """A day: nobody tries again for longer, and a start has to read that much of the queues."""
 
-UNKNOWN: Final = -1
-"""What is found for an id that was not seen."""
-
 _MARKS_PER_WINDOW: Final = 64
 _MARK_MS_LEAST: Final = 1_000
 _PARTS: Final = 64
-"""Tables of a window. One of a million ids would stop everything for 50 ms each time it grows."""
+"""Tables of a window. One of a million ids would stop everything for 20 ms each time it grows."""
 _LAST_BITS: Final = _PARTS - 1
 
 _PAIR_BYTES: Final = 16
@@ -128,7 +128,7 @@ class DedupWindow:
         self._room: _Room = owner.room
         self._window_ms: int = seconds * 1_000
         self._mark_ms: int = max(_MARK_MS_LEAST, self._window_ms // _MARKS_PER_WINDOW)
-        self._places: list[dict[int, int]] = [{} for _ in range(_PARTS)]
+        self._places: list[IdTable] = [IdTable() for _ in range(_PARTS)]
         """Hash of an id -> log offset; the last bits of the hash say in which of them."""
         self._order: _Order = _Order()
         """What is forgotten next."""
@@ -148,7 +148,7 @@ class DedupWindow:
     def find(self, identity: str) -> int:
         """Where a message is that may have this id; UNKNOWN if there is none."""
         number: i64 = hash(identity)
-        return self._places[number & _LAST_BITS].get(number, UNKNOWN)
+        return self._places[number & _LAST_BITS].find(number)
 
     def remember(self, identity: str, log_offset: int) -> None:
         """The message with this id is stored, and is the one to answer with from now on."""
@@ -157,7 +157,7 @@ class DedupWindow:
             self._owner.make_room(self)
         room.left -= 1
         number: i64 = hash(identity)
-        self._places[number & _LAST_BITS][number] = log_offset
+        self._places[number & _LAST_BITS].put(number, log_offset)
         self._order.add(number, log_offset)
 
     def recall(self, identity: str, log_offset: int, store_time_ms: int, *, is_last: bool) -> None:
@@ -208,17 +208,12 @@ class DedupWindow:
         """Forget what is the first of its order, see ``forget_oldest``."""
         self._order.drop_first()
         self._room.left += 1
-        places = self._places[number & _LAST_BITS]
-        newest: i64 = places.pop(number, UNKNOWN)
-        if newest != log_offset and newest != UNKNOWN:
-            places[number] = newest
-        return newest == log_offset
+        return self._places[number & _LAST_BITS].remove(number, log_offset)
 
     def clear(self) -> None:
         """Give its room back: nobody uses it any more."""
         self._room.left += self._order.count
-        for places in self._places:
-            places.clear()
+        self._places = [IdTable() for _ in range(_PARTS)]
         self._order = _Order()
         self.set_ready()  # whoever waits looks for the window that is now
 
