@@ -65,11 +65,11 @@ class Statistics:
     """
 
     __slots__ = (
-        "_clock_ms", "_is_sync", "_latency_turned_s", "_meter_count", "_meters_max", "_recent",
-        "_requests", "_topics", "_unsure", "_windows", "bytes_in", "bytes_out", "get", "get_max_ms",
-        "get_missed", "has_detail", "is_counting", "latency", "left_out", "mornings", "plain_pulls",
-        "plain_sends", "put", "put_aside", "put_failed", "refusals", "started_ms", "started_s",
-        "system_get", "system_put",
+        "_clock_ms", "_is_sync", "_is_wall_clock", "_last", "_latency_turned_s", "_meter_count",
+        "_meters_max", "_recent", "_requests", "_topics", "_unsure", "_windows", "bytes_in",
+        "bytes_out", "get", "get_max_ms", "get_missed", "has_detail", "is_counting", "latency",
+        "left_out", "mornings", "plain_pulls", "plain_sends", "put", "put_aside", "put_failed",
+        "refusals", "started_ms", "started_s", "system_get", "system_put",
     )  # fmt: skip
 
     def __init__(
@@ -111,6 +111,8 @@ class Statistics:
         self.mornings: Mornings = Mornings(self.started_ms)
         self.left_out: int = 0
         self._clock_ms: Callable[[], int] = clock_ms
+        # The usual clock is called by its name, which compiled code does without a look at it.
+        self._is_wall_clock: bool = clock_ms is wall_ms
         self._is_sync: bool = is_sync
         self._latency_turned_s: float = started_s
         self.has_detail: bool = enable_detail_stat
@@ -119,6 +121,8 @@ class Statistics:
         self._meters_max: int = meters_max
         self._requests: dict[int, int] = {UNKNOWN_CODE: 0} | {int(code): 0 for code in RequestCode}
         self._topics: dict[str, TopicStats] = {}
+        self._last: TopicStats | None = None
+        """The topic of the last put, which is mostly that of the next."""
         self._unsure: list[str] = []
         """Topics that may have something that is silent."""
         self._windows: Windows = Windows(started_s)
@@ -160,12 +164,15 @@ class Statistics:
         total.times += 1
         total.count += count
         total.size += size
-        taken_ms = self._clock_ms() - stored_ms
+        taken_ms = (wall_ms() if self._is_wall_clock else self._clock_ms()) - stored_ms
         if taken_ms > 0 and not self._is_sync:
             self.latency.note(taken_ms)
-        found = self._topics.get(topic) or self._add_topic(topic)
-        if found is None:
-            return
+        found = self._last
+        if found is None or found.topic != topic:
+            found = self._topics.get(topic) or self._add_topic(topic)
+            if found is None:
+                return
+            self._last = found
         meter = found.put
         if not meter.is_awake:
             self._windows.wake(meter)
@@ -312,6 +319,7 @@ class Statistics:
             if found is not None and self._is_empty(found):
                 self._release([found.put])
                 del self._topics[name]
+                self._last = None
         return bool(self._unsure)
 
     def _is_empty(self, found: TopicStats) -> bool:
@@ -340,6 +348,7 @@ class Statistics:
         found = self._topics.pop(topic, None)
         if found is not None:
             self._release(found.meters())
+            self._last = None
 
     def forget_group(self, group: str) -> None:
         """The group was deleted."""

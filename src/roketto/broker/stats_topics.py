@@ -55,9 +55,12 @@ GROUP_METERS: Final = len(GroupStats().meters())
 class TopicStats:
     """What came into one topic, and who took it."""
 
-    __slots__ = ("groups", "has_queues", "is_aside", "is_system", "latency", "put", "queues")
+    __slots__ = (
+        "groups", "has_queues", "is_aside", "is_system", "latency", "put", "queues", "topic",
+    )  # fmt: skip
 
     def __init__(self, topic: str) -> None:
+        self.topic: str = topic
         self.is_system: bool = is_system_topic(topic)
         self.is_aside: bool = topic in _ASIDE
         self.has_queues: bool = topic == SCHEDULE_TOPIC

@@ -161,6 +161,14 @@ def test_the_records_of_transactions_count_for_the_store_only() -> None:
     assert (stats.put.count, stats.put_aside.count, stats.user_put_count) == (3, 1, 1)
 
 
+def test_topics_that_take_turns_are_told_apart() -> None:
+    stats = statistics()
+    for topic in ("T", "U", "U", "T", "T"):
+        stats.note_put(topic, 0, 1, 10)
+    assert {name: found.put.count for name, found in stats.topics.items()} == {"T": 3, "U": 2}
+    assert stats.put.count == 5
+
+
 def test_a_get_that_found_nothing_is_a_miss_and_makes_no_entry() -> None:
     stats = statistics()
     stats.note_get("T", "G", 0, 0, 0)
@@ -323,6 +331,17 @@ def test_what_was_silent_for_a_day_is_forgotten() -> None:
     assert sorted(stats.topics["busy"].latency) == [1]
     assert not stats.topics["busy"].groups
     assert stats.figures(stats.topics["busy"].put, DAY).sum == 144
+
+
+def test_a_topic_that_was_silent_for_a_day_begins_again() -> None:
+    """Also if it was the last that something was put into."""
+    stats = statistics()
+    stats.note_put("T", 0, 5, 500)
+    for hour in range(1, 30):
+        stats.tick(hour * 3_600)
+    assert not stats.topics
+    stats.note_put("T", 0, 1, 100)
+    assert stats.topics["T"].put.count == 1
 
 
 def test_what_was_forgotten_leaves_its_room() -> None:
