@@ -8,6 +8,7 @@ waits is left to it.
 import sys
 from typing import Final
 
+from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from roketto.broker.context import Context
@@ -31,8 +32,11 @@ _UNIQUE_KEY: Final = b"UNIQ_KEY"
 _MARK: Final = b"TRAN_MSG"
 _GROUP: Final = b"PGROUP"
 _TIMER: Final = b"TIMER_DEL"
+_TIMER_BYTES: Final = 9
 _TIMERS: Final = {name.encode(): name for name in TIMERS}
 _REAL: Final = b"REAL_"
+_REAL_BYTES: Final = 5
+"""Of both: to compare a begin takes a fifth of the time of ``startswith``."""
 _OTHERS: Final = frozenset({
     b"DELAY", b"POP_CK", b"CLUSTER", b"INNER_NUM", b"_SYS_MSG_PRIORITY_", b"MSG_REGION",
     b"TRACE_ON", b"TIMER_OUT_MS", b"TIMER_ROLL_TIMES", b"__transactionId__",
@@ -40,6 +44,13 @@ _OTHERS: Final = frozenset({
     b"__CRC32#",
 })  # fmt: skip
 """With one of these, properties are changed on their way, or more is to be looked at."""
+_FIRST_LETTERS: Final = {
+    name[0] for name in (_UNIQUE_KEY, _MARK, _GROUP, _TIMER, _REAL, *_TIMERS, *_OTHERS)
+}
+_IS_FIRST_LETTER: Final = bytes(byte in _FIRST_LETTERS for byte in range(256))
+"""Whether a name that begins with a byte has to be looked at: one look at these is all it takes."""
+_OUT_MS: Final = b"TIMER_OUT_MS\x01"
+_TRANSACTION_ID: Final = b"__transactionId__\x01"
 _TIMER_FIELD: Final = encode_topic(TIMER_TOPIC)
 _HALF_FIELD: Final = encode_topic(HALF_TOPIC)
 
@@ -54,12 +65,13 @@ class Wait:
 
     __slots__ = ("group", "key", "time", "timer")
 
-    def __init__(self, key: str, timer: str, time: str, group: str) -> None:
+    def __init__(self, key: str, timer: str, time: bytes, group: str) -> None:
         self.key: str = key
         """The producer's id of the message."""
         self.timer: str = timer
         """One of TIMERS; empty for a half message."""
-        self.time: str = time
+        self.time: bytes = time
+        """When, or in how long, in digits if it is as it should be."""
         self.group: str = group
         """Of the producers who know how the transaction ends; empty for a timer message."""
 
@@ -67,7 +79,7 @@ class Wait:
 def find_wait(properties: bytes) -> Wait | None:
     """What a message waits for that waits for one thing and says nothing else that is special."""
     key = timer = time = mark = group = b""
-    others, timers = _OTHERS, _TIMERS
+    others, timers, letters = _OTHERS, _TIMERS, _IS_FIRST_LETTER
     at: i64 = 0
     size: i64 = len(properties)
     while at < size:
@@ -75,6 +87,9 @@ def find_wait(properties: bytes) -> Wait | None:
         name_end = find_byte(properties, _NAME_END, at, end)
         if name_end + 1 >= end:
             return None  # no value
+        if not letters[properties[at]]:
+            at = end + 1
+            continue
         name = properties[at:name_end]
         if name == _UNIQUE_KEY:
             key = properties[name_end + 1 : end]
@@ -92,15 +107,15 @@ def find_wait(properties: bytes) -> Wait | None:
             if group:
                 return None
             group = properties[name_end + 1 : end]
-        elif name in others or name.startswith((_REAL, _TIMER)):
+        elif name in others or name[:_REAL_BYTES] == _REAL or name[:_TIMER_BYTES] == _TIMER:
             return None
         at = end + 1
     if not key:
         return None
     if timer and not mark:
-        return Wait(decode_utf8(key), timers[timer], decode_utf8(time), "")
-    if mark.lower() == b"true" and group and not timer:
-        return Wait(decode_utf8(key), "", "", decode_utf8(group))
+        return Wait(decode_utf8(key), timers[timer], time, "")
+    if group and not timer and (mark == b"true" or mark.lower() == b"true"):
+        return Wait(decode_utf8(key), "", b"", decode_utf8(group))
     return None
 
 
@@ -130,29 +145,37 @@ def store_aside(
         or not has_plain_fields(context, target, queue_id, bits, flag, body)
     ):
         return NOT_ASIDE
+    raw = BytesWriter()
+    raw.write(properties)
     if properties[-1] != _ITEM_END:
-        properties += b"\x02"
-    raw = properties + context.sending.own_properties
+        raw.append(_ITEM_END)
+    raw.write(context.sending.own_properties)
     key = wait.key
     if not is_half:
-        slot_ms = context.timers.gate.quick_slot(wait.timer, wait.time)
+        timers = context.timers
+        slot_ms = timers.gate.quick_slot(wait.timer, wait.time)
         if slot_ms < 0:
             return NOT_ASIDE
-        topic = target.name
-        real = f"TIMER_OUT_MS\x01{slot_ms}\x02REAL_TOPIC\x01{topic}\x02REAL_QID\x01{queue_id}\x02"
+        raw.write(_OUT_MS)
+        raw.write(str(slot_ms).encode())
+        raw.append(_ITEM_END)
+        raw.write(target.real_queue_end(queue_id))
         place = _append(
             context, connection, TIMER_TOPIC, _TIMER_FIELD, TIMER_QUEUE_ID, bits, born_time_ms,
-            flag, body, raw + encode_utf8(real),
+            flag, body, raw.getvalue(),
         )  # fmt: skip
-        context.timers.intake.note(place[1], slot_ms, topic)
-        return place, write_handle(topic, context.config.broker_name, slot_ms, key)
+        timers.intake.note(place[1], slot_ms, target.name)
+        return place, write_handle(target.name, context.config.broker_name, slot_ms, key)
     transactions = context.transactions
     if context.config.reject_transaction_message or transactions.is_full:
         return NOT_ASIDE
-    real = f"__transactionId__\x01{key}\x02REAL_TOPIC\x01{topic}\x02REAL_QID\x01{queue_id}\x02"
+    raw.write(_TRANSACTION_ID)
+    raw.write(encode_utf8(key))
+    raw.append(_ITEM_END)
+    raw.write(target.real_queue_end(queue_id))
     place = _append(
         context, connection, HALF_TOPIC, _HALF_FIELD, HALF_QUEUE_ID, bits, born_time_ms, flag,
-        body, raw + encode_utf8(real),
+        body, raw.getvalue(),
     )  # fmt: skip
     transactions.enter_plain(
         place[0], place[1], born_time_ms, sys.intern(wait.group), target.name, queue_id

@@ -24,6 +24,7 @@ _UNUSUAL_BITS: Final = ~(COMPRESSED | MULTI_TAGS | HOST_BITS | COMPRESSION_TYPE)
 _UNIQUE_KEY: Final = b"UNIQ_KEY\x01"
 _UNIQUE_KEY_BYTES: Final = 9
 _ITEM_END: Final = 0x02
+_LETTER_A: Final = 0x41
 _LETTER_C: Final = 0x43
 _LETTER_D: Final = 0x44
 _LETTER_I: Final = 0x49
@@ -31,6 +32,10 @@ _LETTER_P: Final = 0x50
 _LETTER_T: Final = 0x54
 _LETTER_U: Final = 0x55
 _UNDERLINE: Final = 0x5F
+_TIMER: Final = b"TIMER_DEL"
+_MARK: Final = b"TRAN_MSG\x01"
+_WAITING_BYTES: Final = 9
+"""Of both: what most messages have that are not plain."""
 _SPECIAL_NAMES: Final = (
     "DELAY\x01", "TIMER_DEL", "TRAN_MSG\x01", "POP_CK\x01", "CLUSTER\x01", "INNER_NUM\x01",
     "_PRIORITY_\x01",
@@ -63,14 +68,13 @@ def look_through(properties: bytes) -> tuple[bool, bytes]:
         if first == _LETTER_U:
             if properties[at : at + _UNIQUE_KEY_BYTES] == _UNIQUE_KEY:
                 key = properties[at + _UNIQUE_KEY_BYTES : end] if end < size else b""
-        elif (
-            first == _LETTER_D
-            or first == _LETTER_P
-            or first == _LETTER_C
-            or first == _LETTER_I
-            or first == _UNDERLINE
-            or (first == _LETTER_T and properties[at : at + 2] != b"TA")  # TAGS are frequent
-        ):
+        elif first in (_LETTER_D, _LETTER_P, _LETTER_C, _LETTER_I, _UNDERLINE):
+            is_doubtful = True
+        elif first == _LETTER_T and (at + 1 == end or properties[at + 1] != _LETTER_A):
+            # Not TAGS, which are frequent.
+            begin = properties[at : at + _WAITING_BYTES]
+            if begin in (_TIMER, _MARK):
+                return False, key
             is_doubtful = True
         at = end + 1
     if is_doubtful:

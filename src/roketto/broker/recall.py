@@ -7,8 +7,9 @@ recall the message is to let another one wait for the same slot that names it.
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from binascii import b2a_base64
 from typing import Final, NamedTuple
+
+from librt.base64 import urlsafe_b64encode
 
 from roketto.broker.timer_rules import out_ms
 from roketto.protocol import property_names as names
@@ -24,7 +25,6 @@ HANDLE_CHARS_MAX: Final = 4_096
 """A topic, a broker's name and a key, as base64; more is no handle."""
 
 _VERSION: Final = "v1"
-_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 _TIME: Final = re.compile(r"\d{1,18}")
 _PLAIN: Final = re.compile(r"[^\x00-\x1f]{1,255}")
 """What may be the value of a property; with other characters it would be several."""
@@ -53,7 +53,7 @@ def write_handle(topic: str, broker_name: str, slot_ms: int, unique_key: str) ->
     """The handle of a message that waits for a slot."""
     # The next millisecond belongs to the same slot, whatever the precision.
     text = f"{_VERSION} {topic} {broker_name} {slot_ms + 1} {unique_key}"
-    return b2a_base64(text.encode(), newline=False).translate(_URL_SAFE).decode()
+    return urlsafe_b64encode(text.encode()).decode()
 
 
 def parse_handle(text: str) -> Handle:

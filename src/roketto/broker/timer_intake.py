@@ -6,9 +6,12 @@ all others the log is asked.
 """
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from typing import Final
+
+from librt.strings import read_i32_be, read_i64_be
+from librt.vecs import vec
+from mypy_extensions import i64
 
 from roketto.broker.config import BrokerConfig
 from roketto.broker.timer_flush import TimerFlush
@@ -26,9 +29,9 @@ from roketto.store.store import Store
 from roketto.store.timer_log import DELETE, PLAIN, ROLL
 from roketto.store.timer_metrics import TimerMetricsTable
 from roketto.store.timer_store import TimerStore
-from roketto.store.unit import UNIT
+from roketto.store.unit import UNIT_BYTES
 
-__all__ = ["ENQUEUE_TURN_MAX", "TimerIntake"]
+__all__ = ["ENQUEUE_TURN_MAX", "NOTES_MAX", "Notes", "TimerIntake"]
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +39,10 @@ ENQUEUE_TURN_MAX: Final = 256
 """Messages that go into the wheel before others get their turn: about a millisecond, a few if the
 log has to be asked."""
 NOTES_MAX: Final = 16_384
-"""Messages that are remembered, of some 150 bytes each: what comes between two turns, and more."""
+"""Messages that are remembered, of 24 bytes each: what comes between two turns, and more."""
 
+_SIZE_AT: Final = 8
+"""Where the size of a message is in its unit."""
 _HASHES_MAX: Final = 1_024
 _WHEEL_SLOTS: Final = 7 * 24 * 3600
 _BLANK_SLOTS: Final = 60
@@ -46,13 +51,53 @@ _BLANK_SLOTS: Final = 60
 class _Waiting:
     """What the wheel has to know of a message."""
 
-    __slots__ = ("is_recall", "log_offset", "slot_ms", "topic")
+    __slots__ = ("is_recall", "slot_ms", "topic")
 
-    def __init__(self, log_offset: int, slot_ms: int, topic: str, is_recall: bool) -> None:
-        self.log_offset: int = log_offset
+    def __init__(self, slot_ms: int, topic: str, is_recall: bool) -> None:
         self.slot_ms: int = slot_ms
         self.topic: str = topic
         self.is_recall: bool = is_recall
+
+
+class Notes:
+    """What is remembered of messages, in the order of the log; too much forgets the oldest.
+
+    They are numbers in flat memory: an object for each would live long enough to be visited by
+    garbage collections, which took most of the time.
+    """
+
+    __slots__ = ("_first", "_numbers", "_topics", "count")
+
+    def __init__(self) -> None:
+        self.count: i64 = 0
+        self._first: i64 = 0
+        self._numbers: vec[i64] = vec[i64]([0] * (2 * NOTES_MAX))
+        """Log offsets and slots, those of one message side by side, in a ring."""
+        self._topics: list[str] = [""] * NOTES_MAX
+
+    def add(self, log_offset: i64, slot_ms: i64, topic: str) -> None:
+        """Remember the slot and the topic of the message at a log offset."""
+        at = (self._first + self.count) % NOTES_MAX
+        self._numbers[2 * at] = log_offset
+        self._numbers[2 * at + 1] = slot_ms
+        self._topics[at] = topic
+        self.count += 1
+        if self.count > NOTES_MAX:
+            self._drop_first()
+
+    def take(self, log_offset: i64) -> _Waiting | None:
+        """What is remembered of the message at a log offset; it is forgotten, and all before it."""
+        while self.count and self._numbers[2 * self._first] < log_offset:
+            self._drop_first()
+        at = self._first
+        if not self.count or self._numbers[2 * at] != log_offset:
+            return None
+        self._drop_first()
+        return _Waiting(self._numbers[2 * at + 1], self._topics[at], False)
+
+    def _drop_first(self) -> None:
+        self._first = (self._first + 1) % NOTES_MAX
+        self.count -= 1
 
 
 class TimerIntake:
@@ -78,13 +123,12 @@ class TimerIntake:
         self._flush: TimerFlush = flush
         self._clock_ms: Callable[[], int] = clock_ms
         self._precision_ms: int = config.timer_precision_ms
-        self._notes: deque[_Waiting] = deque(maxlen=NOTES_MAX)
-        """In the order of the log; what is too much forgets the oldest."""
+        self._notes: Notes = Notes()
         self._hashes: dict[str, int] = {}
 
     def note(self, log_offset: int, slot_ms: int, topic: str) -> None:
         """Remember a message that was just stored, waits for a slot, and recalls no other."""
-        self._notes.append(_Waiting(log_offset, slot_ms, topic, False))
+        self._notes.add(log_offset, slot_ms, topic)
 
     def step(self, first_ms: int) -> int:
         """Bring new messages into the wheel, none before ``first_ms``; how many were looked at."""
@@ -97,11 +141,13 @@ class TimerIntake:
             return 0
         base_ms = timers.floor(self._clock_ms())
         window = self.window
-        units = list(UNIT.iter_unpack(queue.read(timers.queue_offset, ENQUEUE_TURN_MAX)))
+        units = queue.read(timers.queue_offset, ENQUEUE_TURN_MAX)
         counts: dict[str, int] = {}
         end = 0
         try:
-            for log_offset, size, _ in units:
+            for at in range(0, len(units), UNIT_BYTES):
+                log_offset: int = read_i64_be(units, at)
+                size: int = read_i32_be(units, at + _SIZE_AT)
                 found = self._find(log_offset, timers.queue_offset)
                 if found is not None:
                     self._add(found, log_offset, size, first_ms, base_ms, window)
@@ -113,7 +159,7 @@ class TimerIntake:
             self._flush.rests_on(end)
             for topic, count in counts.items():
                 self._metrics.add(topic, count)
-        return len(units)
+        return len(units) // UNIT_BYTES
 
     def _pass_over_removed(self, queue: ConsumeQueue) -> None:
         timers = self._timers
@@ -126,16 +172,9 @@ class TimerIntake:
 
     def _find(self, log_offset: int, queue_offset: int) -> _Waiting | None:
         """The message at a log offset; None if it is lost, or was delivered before."""
-        notes = self._notes
-        while notes and notes[0].log_offset < log_offset:
-            notes.popleft()
-        if notes and notes[0].log_offset == log_offset:
-            found = notes.popleft()
-        else:
-            read = self._read(log_offset)
-            if read is None:
-                return None
-            found = read
+        found = self._notes.take(log_offset) or self._read(log_offset)
+        if found is None:
+            return None
         saved = self._timers.saved
         if queue_offset < saved.skip_before and found.slot_ms < saved.skip_ms:
             return None  # it was delivered before the wheel was made anew
@@ -152,7 +191,7 @@ class TimerIntake:
             log.error("%r says of no time that it waits for", record)
             return None
         is_recall = record.get_property(names.TIMER_DEL_UNIQKEY) is not None
-        return _Waiting(log_offset, slot_ms, record.get_property(names.REAL_TOPIC) or "", is_recall)
+        return _Waiting(slot_ms, record.get_property(names.REAL_TOPIC) or "", is_recall)
 
     def _add(
         self,

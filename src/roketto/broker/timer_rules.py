@@ -64,7 +64,7 @@ def deliver_ms(record: Record, now_ms: int) -> int:
 
 def slot_of(deliver: int, precision_ms: int) -> int:
     """The slot of a message: it ends when the message is due, or soon after."""
-    return (deliver - 1) // precision_ms * precision_ms
+    return deliver - 1 - (deliver - 1) % precision_ms
 
 
 def wait(record: Record, slot_ms: int) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from roketto.broker.config import BrokerConfig
 from roketto.broker.dedup_window import DedupWindow, Windows
 from roketto.broker.expiry import ttl_ms_of
+from roketto.broker.half_messages import real_queue_end
 from roketto.broker.priority import is_prioritized
 from roketto.protocol.bodies.topics import DataVersion, TopicConfig, TopicFilterType
 from roketto.protocol.codes import ResponseCode
@@ -58,8 +59,8 @@ class SendTarget:
     """A topic that may be sent to, with what every send to it asks."""
 
     __slots__ = (
-        "config", "field", "is_compacted", "is_plain", "is_plain_once", "name", "queue_count",
-        "window", "write_queue_count",
+        "_ends", "config", "field", "is_compacted", "is_plain", "is_plain_once", "name",
+        "queue_count", "window", "write_queue_count",
     )  # fmt: skip
 
     def __init__(self, config: TopicConfig, window: DedupWindow | None = None) -> None:
@@ -85,6 +86,14 @@ class SendTarget:
         """Whether nothing but the queue id is to be looked at."""
         self.is_plain_once: bool = is_plain and window is not None
         """The same, but for the id of the message."""
+        self._ends: dict[int, bytes] = {}
+
+    def real_queue_end(self, queue_id: int) -> bytes:
+        """What the properties of messages for a queue of the topic end with while they wait."""
+        end = self._ends.get(queue_id)
+        if end is None:
+            end = self._ends[queue_id] = real_queue_end(self.name, queue_id)
+        return end
 
 
 class Topics:

@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
+
 from roketto.store.files import Files
 from roketto.store.segment import NAME_DIGITS, segment_name
 
@@ -190,9 +192,18 @@ class TimerLog:
         if rest < UNIT_BYTES + _BLANK.size:
             self._tail += self._blank(self._file_bytes - rest).ljust(rest, b"\0")
             position += rest
-        self._tail += _UNIT.pack(
-            UNIT_BYTES, previous, magic, base_ms, delay_ms, log_offset, size, topic_hash, 0
-        )
+        # A struct takes three times as long where this is compiled.
+        unit = BytesWriter()
+        write_i32_be(unit, UNIT_BYTES)
+        write_i64_be(unit, previous)
+        write_i32_be(unit, magic)
+        write_i64_be(unit, base_ms)
+        write_i32_be(unit, delay_ms)
+        write_i64_be(unit, log_offset)
+        write_i32_be(unit, size)
+        write_i32_be(unit, topic_hash)
+        write_i64_be(unit, 0)
+        self._tail += unit.getvalue()
         self.end = position + UNIT_BYTES
         return position
 

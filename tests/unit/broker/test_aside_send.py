@@ -139,6 +139,8 @@ def test_both_ways_store_and_answer_the_same(
         (PLAIN | {"TIMER_DELAY_SEC": "3600", "TIMER_DELAY_MS": "1"}, {}),
         (PLAIN | {"TIMER_DELAY_SEC": "-1"}, {}),
         (PLAIN | {"TIMER_DELAY_SEC": "0"}, {}),
+        (PLAIN | {"TIMER_DELAY_SEC": "60s"}, {}),
+        (PLAIN | {"TIMER_DELAY_SEC": "\uff16\uff10"}, {}),
         (PLAIN | {"TIMER_DELAY_SEC": "9" * 16}, {}),
         (PLAIN | {"TIMER_DELAY_SEC": "99999999"}, {}),
         (PLAIN | {"TIMER_DELAY_SEC": "3600"}, {"f": "4"}),

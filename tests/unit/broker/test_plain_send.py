@@ -16,6 +16,7 @@ PLAIN = {"UNIQ_KEY": "7F00A1", "WAIT": "true"}
         (encode_properties({**PLAIN, "TAGS": "TagA", "T": "", "TRACE_ON": "true"}), b"7F00A1"),
         (encode_properties({**PLAIN, "PRICE": "3", "INSTANCE_ID": "i", "_x": "y"}), b"7F00A1"),
         (encode_properties({**PLAIN, "XDELAY": "3"}), b"7F00A1"),
+        (encode_properties({**PLAIN, "TIMER_OUT": "3", "TRAN_MSGS": "true"}), b"7F00A1"),
         (encode_properties({**PLAIN, "作者": "李白"}), b"7F00A1"),
         (b"UNIQ_KEY\x01a\x02\x02UNIQ_KEY\x01b\x02T", b"b"),
         (b"UNIQ_KEY\x01a\x02WAIT\x01true", b"a"),

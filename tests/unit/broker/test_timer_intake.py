@@ -22,7 +22,7 @@ def rig(tmp_path: Path) -> Iterator[SendRig]:
 def send(rig: SendRig, delay_ms: int = 5_000) -> None:
     """Store a message that nobody remembers."""
     rig.send(properties=PLAIN | {"TIMER_DELAY_MS": str(delay_ms)})
-    rig.timers.intake._notes.clear()
+    rig.timers.intake._notes = module.Notes()
 
 
 def log_offsets(rig: SendRig) -> list[int]:
@@ -60,13 +60,21 @@ def test_notes_of_other_messages_are_not_taken_for_those_of_the_next(rig: SendRi
     assert rig.timers.metrics.count("Other") == 0
 
 
-def test_too_many_notes_forget_the_oldest(rig: SendRig) -> None:
+def test_too_many_notes_forget_the_oldest() -> None:
     """Their messages are read from the log then."""
-    intake = rig.timers.intake
+    notes = module.Notes()
     for number in range(module.NOTES_MAX + 5):
-        intake.note(number, 0, "T")
-    assert len(intake._notes) == module.NOTES_MAX
-    assert intake._notes[0].log_offset == 5
+        notes.add(number, 1_000 * number, f"T{number}")
+    assert notes.count == module.NOTES_MAX
+    assert notes.take(4) is None
+    assert notes.count == module.NOTES_MAX
+    for number in (5, module.NOTES_MAX + 4):
+        found = notes.take(number)
+        assert found is not None
+        assert (found.slot_ms, found.topic) == (1_000 * number, f"T{number}")
+        assert not found.is_recall
+    assert notes.count == 0
+    assert notes.take(module.NOTES_MAX + 4) is None
 
 
 def test_a_failure_between_two_messages_loses_and_doubles_none(
