@@ -5,7 +5,6 @@ log is what ``handlers.send.send_any`` would store, byte for byte. Whatever says
 waits is left to it.
 """
 
-import sys
 from typing import Final
 
 from librt.strings import BytesWriter
@@ -178,7 +177,7 @@ def store_aside(
         body, raw.getvalue(),
     )  # fmt: skip
     transactions.enter_plain(
-        place[0], place[1], born_time_ms, sys.intern(wait.group), target.name, queue_id
+        place[0], place[1], place[2], born_time_ms, wait.group, target.name, queue_id
     )
     return place, ""
 

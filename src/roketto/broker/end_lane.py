@@ -12,7 +12,7 @@ from roketto.broker.context import Context
 from roketto.broker.plain_commit import commit_plain
 from roketto.protocol.command import ONE_WAY_FLAG
 from roketto.protocol.errors import RecordError
-from roketto.protocol.headers.end_frame import END_CODE, END_START
+from roketto.protocol.headers.end_frame import END_START
 from roketto.protocol.headers.end_scan import EndHeader
 from roketto.protocol.sysflags import TRANSACTION_COMMIT
 from roketto.protocol.versions import CURRENT_VERSION
@@ -59,7 +59,7 @@ class EndLane:
             return False  # nothing was stored: the ordinary way will fail, too, and say why
         if stored_end < 0:
             return False
-        context.stats.note_request(END_CODE)
+        context.stats.plain_ends += 1
         if header.flag & ONE_WAY_FLAG:
             return True
         answer = self._answer(header.opaque)

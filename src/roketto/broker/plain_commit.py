@@ -6,17 +6,14 @@ read from the log, to be stored where it belongs. All else is left to ``handlers
 
 from typing import Final
 
-from librt.strings import read_i32_be
-
 from roketto.broker.context import Context
 from roketto.broker.dedup import note_committed
 from roketto.broker.half_messages import as_committed_plain
-from roketto.broker.put import put_as_is
+from roketto.store.put_status import PutRefusedError
 
 __all__ = ["NOT_PLAIN_END", "commit_plain"]
 
 NOT_PLAIN_END: Final = -1
-_SIZE_BYTES: Final = 4
 
 
 def commit_plain(context: Context, offset: int, log_offset: int, group: str) -> int:
@@ -30,15 +27,23 @@ def commit_plain(context: Context, offset: int, log_offset: int, group: str) -> 
     if found is None:
         return NOT_PLAIN_END
     counted, queue_id = found.counted, found.queue_id
-    log = context.store.log
-    size = read_i32_be(bytes(log.read(log_offset, _SIZE_BYTES)), 0)
-    half = bytes(log.read(log_offset, size))
-    committed = as_committed_plain(half, counted.topic, queue_id, counted.real_queue_end(queue_id))
-    if committed is None:
+    topic, log = counted.topic, context.store.log
+    half = bytes(log.read(log_offset, found.size))
+    committed = as_committed_plain(half, topic, queue_id, counted.real_queue_end(queue_id))
+    if committed is None or not log.is_within_bounds(len(committed.body)):
         return NOT_PLAIN_END
-    where = put_as_is(context.store, context.stats, committed)
-    if context.topics.windows.get(counted.topic) is not None:
-        note_committed(context, counted.topic, committed.properties_raw, where.log_offset)
-    end = where.log_offset + where.size
+    try:
+        place = context.store.appender.append_fields(
+            topic, counted.field, queue_id, committed.flag, committed.sys_flag,
+            committed.born_time_ms, committed.born_host, committed.store_host, committed.body,
+            committed.properties_raw, committed.reconsume_times, committed.prepared_log_offset,
+        )  # fmt: skip
+    except PutRefusedError:
+        context.stats.put_failed += 1
+        raise
+    context.stats.note_put(topic, queue_id, 1, place[2], log.store_time_ms)
+    if context.topics.windows.get(topic) is not None:
+        note_committed(context, topic, committed.properties_raw, place[1])
+    end = place[1] + place[2]
     transactions.commit(found.first, found.offset, end)
     return end

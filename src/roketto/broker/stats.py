@@ -34,6 +34,7 @@ _NO_TIME: Final = 1 << 61
 
 _SEND: Final = int(RequestCode.SEND_MESSAGE_V2)
 _PULL: Final = int(RequestCode.PULL_MESSAGE)
+_END: Final = int(RequestCode.END_TRANSACTION)
 
 _RECENT_MAX: Final = 601
 """A look at the totals every second, for rates over 10, 60 and 600 seconds."""
@@ -68,8 +69,8 @@ class Statistics:
         "_clock_ms", "_is_sync", "_is_wall_clock", "_last", "_latency_turned_s", "_meter_count",
         "_meters_max", "_recent", "_requests", "_topics", "_unsure", "_windows", "bytes_in",
         "bytes_out", "get", "get_max_ms", "get_missed", "has_detail", "is_counting", "latency",
-        "left_out", "mornings", "plain_pulls", "plain_sends", "put", "put_aside", "put_failed",
-        "refusals", "started_ms", "started_s", "system_get", "system_put",
+        "left_out", "mornings", "plain_ends", "plain_pulls", "plain_sends", "put", "put_aside",
+        "put_failed", "refusals", "started_ms", "started_s", "system_get", "system_put",
     )  # fmt: skip
 
     def __init__(
@@ -94,6 +95,8 @@ class Statistics:
         """Sends that the quick lane has answered since ``requests`` was read last."""
         self.plain_pulls: int = 0
         """The same of pulls."""
+        self.plain_ends: int = 0
+        """The same of commits."""
         self.put: Meter = Meter()
         """Everything that was stored."""
         self.put_aside: Meter = Meter()
@@ -369,7 +372,8 @@ class Statistics:
         """How often each code was asked for; to be read only."""
         self._requests[_SEND] += self.plain_sends
         self._requests[_PULL] += self.plain_pulls
-        self.plain_sends = self.plain_pulls = 0
+        self._requests[_END] += self.plain_ends
+        self.plain_sends = self.plain_pulls = self.plain_ends = 0
         return self._requests
 
     @property

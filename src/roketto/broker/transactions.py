@@ -34,7 +34,7 @@ from roketto.protocol.errors import RecordError
 from roketto.protocol.names import HALF_OP_TOPIC, HALF_TOPIC
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.property_names import REAL_TOPIC, TAGS, UNIQ_KEY
-from roketto.protocol.record import Record
+from roketto.protocol.record import Record, encode_topic
 from roketto.store.errors import StoreError
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.store import PutResult, Store
@@ -63,12 +63,20 @@ _HOUR_MS: Final = 3_600_000
 class OpenCount:
     """How many transactions of a topic are open, and what tells their half messages."""
 
-    __slots__ = ("_ends", "count", "topic")
+    __slots__ = ("_ends", "_field", "count", "topic")
 
     def __init__(self, topic: str) -> None:
         self.topic: str = topic
         self.count: int = 0
+        self._field: bytes = b""
         self._ends: dict[int, bytes] = {}
+
+    @property
+    def field(self) -> bytes:
+        """The name of the topic as records have it; of one that plain half messages are for."""
+        if not self._field:
+            self._field = encode_topic(self.topic)
+        return self._field
 
     def real_queue_end(self, queue_id: int) -> bytes:
         """What the properties of plain half messages for a queue of the topic end with."""
@@ -82,7 +90,7 @@ class OpenTransaction:
     """A transaction that nobody has decided: its first link, its last one, and when to ask."""
 
     __slots__ = (
-        "counted", "due_ms", "first", "group", "log_offset", "offset", "queue_id",
+        "counted", "due_ms", "first", "group", "log_offset", "offset", "queue_id", "size",
     )  # fmt: skip
 
     def __init__(
@@ -94,6 +102,7 @@ class OpenTransaction:
         counted: OpenCount,
         group: str = "",
         queue_id: int = 0,
+        size: int = 0,
     ) -> None:
         self.first: int = first
         self.offset: int = offset
@@ -102,10 +111,12 @@ class OpenTransaction:
         """Its producers are not asked before."""
         self.group: str = group
         """Of its producers, if it is a plain one with a single link; then its message belongs
-        into ``queue_id`` of the topic. Empty: the log has to be asked for all that."""
+        into ``queue_id`` of the topic, and ``size`` is that of its half message in the log. Empty:
+        the log has to be asked for all that."""
         self.counted: OpenCount = counted
         """With the others of its topic."""
         self.queue_id: int = queue_id
+        self.size: int = size
 
 
 class _Counts:
@@ -157,6 +168,10 @@ class Transactions:
         self._give_up = give_up
         self._ask = ask
         self._clock_ms = clock_ms
+        # The usual clock is called by its name, which compiled code does without a look at it.
+        self._is_wall_clock = clock_ms is wall_ms
+        self._group = ""
+        """The producers of the last half message: thousands of one group have one text for it."""
         self._metrics = metrics
         self._open: dict[int, OpenTransaction] = {}
         """By the first link, in the order of the last ones."""
@@ -221,16 +236,20 @@ class Transactions:
         self,
         offset: int,
         log_offset: int,
+        size: int,
         born_time_ms: int,
         group: str,
         topic: str,
         queue_id: int,
     ) -> None:
         """A half message was stored that says nothing of when its producer wants to be asked."""
-        born_ms = min(born_time_ms, self._clock_ms())
+        now_ms = wall_ms() if self._is_wall_clock else self._clock_ms()
+        born_ms = born_time_ms if born_time_ms < now_ms else now_ms
+        if group != self._group:
+            self._group = group
         self._open[offset] = OpenTransaction(
             offset, offset, log_offset, born_ms + self._config.transaction_time_out,
-            self._count_in(topic), group, queue_id,
+            self._count_in(topic), self._group, queue_id, size,
         )  # fmt: skip
         self._half_end = offset + 1
 

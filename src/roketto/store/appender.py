@@ -109,10 +109,12 @@ class Appender:
         store_host: bytes,
         body: bytes | memoryview,
         properties: bytes,
+        reconsume_times: int = 0,
+        prepared_log_offset: int = 0,
     ) -> tuple[int, int, int]:
         """The same for a message without a record of its own: queue offset, log offset and size.
 
-        It is within the bounds of the log, part of no transaction, and for a legal topic.
+        It is within the bounds of the log, has a place in its queue, and is for a legal topic.
         """
         self._check_writable()
         queue = self._queues.get(topic, queue_id)
@@ -124,7 +126,7 @@ class Appender:
         try:
             size = log.write_fields(
                 topic_field, body, properties, queue_id, flag, queue_offset, sys_flag, born_time_ms,
-                born_host, store_host,
+                born_host, store_host, reconsume_times, prepared_log_offset,
             )  # fmt: skip
         except PutRefusedError as refused:
             self._hold_if_starved(refused)

@@ -297,3 +297,27 @@ def test_a_commit_that_the_store_refuses_leaves_it_open(rig: SendRig) -> None:
     with pytest.raises(Exception, match="96 % full"):
         end(rig, end_of(quick))
     assert len(rig.transactions) == 1
+    assert rig.context.stats.put_failed == 1
+
+
+def test_a_bound_that_was_lowered_meanwhile_is_looked_at_closely(rig: SendRig) -> None:
+    """The ordinary way commits what is within it."""
+    quick = send_quick(rig, HALF, f="4")
+    rig.store.log.limit_messages(5)
+    assert end(rig, end_of(quick)) == 0
+    rig.store.log.limit_messages(65_536 * 2)
+    other = send_quick(rig, HALF, f="4")
+    rig.store.log.limit_messages(4)
+    with pytest.raises(Exception, match="4 are allowed"):
+        end(rig, end_of(other))
+    assert len(rig.records()) == len(rig.transactions) == 1
+
+
+def test_transactions_of_one_group_have_one_text_for_it(rig: SendRig) -> None:
+    """A hundred thousand of them may be open."""
+    for group in ("G", "G", "H", "H", "G"):
+        send_quick(rig, HALF | {"PGROUP": group + "roup"}, f="4")
+    first, second, third, fourth, last = (found.group for found in rig.transactions._open.values())
+    assert first is second
+    assert third is fourth
+    assert (second, third, last) == ("Group", "Hroup", "Group")

@@ -171,7 +171,7 @@ def test_open_transactions_are_counted_by_topic(
     rig.pass_ms(1_000)
     assert len(check(rig)) == 1
     monkeypatch.setattr(transactions, "TOPICS_MAX", 1)
-    rig.transactions.enter_plain(9, 9, rig.now_ms, "PG", "Other", 0)
+    rig.transactions.enter_plain(9, 9, 100, rig.now_ms, "PG", "Other", 0)
     assert rig.transactions.figures()["transactionsOpenByTopic"] == "[T]:4 []:1"
     end(rig, requests[0])
     end(rig, requests[1], commitOrRollback=ROLLBACK)

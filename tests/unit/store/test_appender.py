@@ -6,18 +6,26 @@ from pathlib import Path
 import pytest
 
 from roketto.protocol.errors import IllegalNameError
-from roketto.protocol.record import encode_topic
+from roketto.protocol.record import Record, encode_topic
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.store import Store
 from unit.store.test_store import SETTINGS, SYNC, WAIT_S, Rig, bodies, message
 
 
-def append_fields(store: Store, number: int, topic: str = "T", queue_id: int = 0) -> int:
-    """The same as ``store.append(message(number))``; its log offset."""
+def copy(number: int, topic: str = "T", queue_id: int = 0) -> Record:
+    """A message that was stored before, and given back by a consumer."""
     record = message(number, topic, queue_id)
+    record.reconsume_times, record.prepared_log_offset = number % 3, 7 * number
+    return record
+
+
+def append_fields(store: Store, number: int, topic: str = "T", queue_id: int = 0) -> int:
+    """The same as ``store.append(copy(number))``; its log offset."""
+    record = copy(number, topic, queue_id)
     place = store.appender.append_fields(
         topic, encode_topic(topic), queue_id, record.flag, record.sys_flag, record.born_time_ms,
         record.born_host, record.store_host, record.body, record.properties_raw,
+        record.reconsume_times, record.prepared_log_offset,
     )  # fmt: skip
     return place[1]
 
@@ -28,7 +36,7 @@ def test_both_ways_leave_the_same_files(tmp_path: Path) -> None:
     for rig in (by_record, by_fields):
         rig.store.open(1)
     places = [
-        (by_record.store.append(message(number)).log_offset, append_fields(by_fields.store, number))
+        (by_record.store.append(copy(number)).log_offset, append_fields(by_fields.store, number))
         for number in range(100)
     ]
     assert all(first == second for first, second in places)
