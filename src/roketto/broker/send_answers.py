@@ -14,7 +14,7 @@ __all__ = ["SendAnswers"]
 _MARK_BYTES: Final = 4
 _NUMBERS_MAX: Final = 1_024
 """Queue ids are mostly less."""
-_LAST_BITS: Final = 12
+_LAST_BITS: Final = 16
 """Of log offsets, which differ in not much more from one message to the next."""
 _COMMA: Final = 0x2C
 _BEGIN: Final = b'{"code":0,"extFields":{"msgId":"'
@@ -37,7 +37,8 @@ class SendAnswers:
         # The id of a message: how that of the last one began, and how they may end.
         self._high: i64 = -1
         self._id_begin: bytes = b""
-        self._id_ends: list[bytes] = [b"%03X" % number for number in range(1 << _LAST_BITS)]
+        # Two digits of it; a table of all four would not stay in the processor's cache.
+        self._digits: list[bytes] = [b"%02X" % number for number in range(256)]
         # What answers have in common, and what it was made from.
         self._region: str | None = None
         self._trace: str = ""
@@ -50,8 +51,12 @@ class SendAnswers:
     ) -> bytes:  # fmt: skip
         """The frame for one message; ``key`` is the producer's id, ``handle`` for its recall."""
         more = _HANDLE + handle.encode() if handle else b""
-        id_end = self._find_id(log_offset)
-        return self._encode(self._id_begin, id_end, queue_id, queue_offset, key, more, opaque)
+        self._begin_id(log_offset)
+        digits = self._digits
+        return self._encode(
+            self._id_begin, digits[log_offset >> 8 & 0xFF], digits[log_offset & 0xFF], queue_id,
+            queue_offset, key, more, opaque,
+        )  # fmt: skip
 
     def encode_batch(
         self, log_offset: i64, sizes: list[int], queue_id: i64, queue_offset: int, key: bytes,
@@ -59,26 +64,28 @@ class SendAnswers:
     ) -> bytes:  # fmt: skip
         """The frame for messages that lie one behind the other, and have these sizes."""
         ids = BytesWriter()
+        digits = self._digits
         for size in sizes:
             if len(ids):
                 ids.append(_COMMA)
-            id_end = self._find_id(log_offset)
+            self._begin_id(log_offset)
             ids.write(self._id_begin)
-            ids.write(id_end)
+            ids.write(digits[log_offset >> 8 & 0xFF])
+            ids.write(digits[log_offset & 0xFF])
             log_offset += size
-        return self._encode(ids.getvalue(), b"", queue_id, queue_offset, key, b"", opaque)
+        return self._encode(ids.getvalue(), b"", b"", queue_id, queue_offset, key, b"", opaque)
 
-    def _find_id(self, log_offset: i64) -> bytes:
-        """How the id of a message ends that begins with ``_id_begin`` from now on."""
+    def _begin_id(self, log_offset: i64) -> None:
+        """Let ``_id_begin`` be how the id of a message begins, up to its last four digits."""
         high = log_offset >> _LAST_BITS
         if high != self._high:
             self._high = high
-            self._id_begin = b"%b%013X" % (self._sending.id_prefix.encode(), high)
-        return self._id_ends[log_offset & (1 << _LAST_BITS) - 1]
+            self._id_begin = b"%b%012X" % (self._sending.id_prefix.encode(), high)
 
     def _encode(
         self,
         id_begin: bytes,
+        id_middle: bytes,
         id_end: bytes,
         queue_id: i64,
         queue_offset: int,
@@ -96,14 +103,16 @@ class SendAnswers:
         middle = self._middle
         end = self._end
         header_bytes: i64 = (
-            len(_BEGIN) + len(id_begin) + len(id_end) + len(_QUEUE) + len(queue) + len(_OFFSET)
-            + len(place) + len(key) + len(more) + len(middle) + len(opaque) + len(end)
+            len(_BEGIN) + len(id_begin) + len(id_middle) + len(id_end) + len(_QUEUE) + len(queue)
+            + len(_OFFSET) + len(place) + len(key) + len(more) + len(middle) + len(opaque)
+            + len(end)
         )  # fmt: skip
         frame = BytesWriter()
         write_i32_be(frame, i32(_MARK_BYTES + header_bytes))
         write_i32_be(frame, i32(header_bytes))
         frame.write(_BEGIN)
         frame.write(id_begin)
+        frame.write(id_middle)
         frame.write(id_end)
         frame.write(_QUEUE)
         frame.write(queue)
