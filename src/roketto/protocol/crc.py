@@ -82,9 +82,9 @@ def encode_crc_property(crc: int) -> bytes:
     )
 
 
-def write_crc_property(writer: BytesWriter) -> None:
-    """End a record, which is all that was written so far, with its property."""
-    crc: i64 = crc32(writer.getvalue()) & _MASK
+def write_crc_property(writer: BytesWriter, record: bytes) -> None:
+    """Write the property of a record that lacks nothing else."""
+    crc: i64 = crc32(record) & _MASK
     writer.write(_STARTS[crc % 1_000])
     writer.write(_DIGITS[crc // 1_000 % 1_000])
     writer.write(_DIGITS[crc // 1_000_000 % 1_000])

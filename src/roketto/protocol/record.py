@@ -340,7 +340,7 @@ def encode_fields_into(
     write_i16_be(writer, properties_bytes)
     writer.write(properties)
     if append_crc:
-        write_crc_property(writer)
+        write_crc_property(writer, writer.getvalue())
     # One byte comes last: a process that dies in between leaves no record, not half of one.
     writer[_MAGIC_AT] = 0
     buffer[at : at + size] = writer.getvalue()

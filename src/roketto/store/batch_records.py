@@ -27,6 +27,7 @@ from librt.strings import (
     write_i32_be,
     write_i64_be,
 )
+from mypy_extensions import i16, i32, i64
 
 from roketto.compiled import is_compiled
 from roketto.protocol.batch import decode_batch
@@ -147,28 +148,27 @@ def _encode_one_by_one(
     """One record after the other, whatever their shapes."""
     topic, append_crc, queue_id = shared.topic, shared.append_crc, shared.queue_id
     magic = shared.magic - (1 << 32)
-    others_bytes = HEADS[shared.host_bits].size + len(topic) + _LENGTH_BYTES
-    added_bytes = shared.added_bytes
-    data_bytes = len(data)
+    others_bytes: i64 = HEADS[shared.host_bits].size + len(topic) + _LENGTH_BYTES
+    added_bytes: i64 = shared.added_bytes
+    data_bytes: i64 = len(data)
     batch, record = BytesWriter(), BytesWriter()
     sizes: list[int] = []
     all_properties: list[bytes] = []
-    at = 0
+    at: i64 = 0
     while at < data_bytes:
         body_at = at + _ITEM_HEAD_BYTES
         if body_at > data_bytes:
             raise _damage(data)
-        item_bytes: int = read_i32_be(data, at)
         flag = read_i32_be(data, at + _FLAG_AT)
-        body_bytes: int = read_i32_be(data, at + _BODY_LENGTH_AT)
+        body_bytes = i64(read_i32_be(data, at + _BODY_LENGTH_AT))
         body_end = body_at + body_bytes
-        at += item_bytes
+        at += i64(read_i32_be(data, at))
         properties_bytes = at - body_end - _LENGTH_BYTES
         if (
             body_bytes < 0
             or properties_bytes < 0
             or at > data_bytes
-            or read_i16_be(data, body_end) != properties_bytes
+            or i64(read_i16_be(data, body_end)) != properties_bytes
         ):
             raise _damage(data)
         body = data[body_at:body_end]
@@ -181,7 +181,7 @@ def _encode_one_by_one(
                 raise _too_long(properties_bytes)
         size = others_bytes + body_bytes + properties_bytes
         record.truncate(0)
-        write_i32_be(record, size)
+        write_i32_be(record, i32(size))
         write_i32_be(record, magic)
         write_i32_be(record, masked_crc32(body))
         write_i32_be(record, queue_id)
@@ -189,14 +189,15 @@ def _encode_one_by_one(
         write_i64_be(record, queue_offset)
         write_i64_be(record, log_offset)
         record.write(common)
-        write_i32_be(record, body_bytes)
+        write_i32_be(record, i32(body_bytes))
         record.write(body)
         record.write(topic)
-        write_i16_be(record, properties_bytes)
+        write_i16_be(record, i16(properties_bytes))
         record.write(properties)
+        raw = record.getvalue()
+        batch.write(raw)
         if append_crc:
-            write_crc_property(record)
-        batch.write(record.getvalue())
+            write_crc_property(batch, raw)
         sizes.append(size)
         queue_offset += 1
         log_offset += size

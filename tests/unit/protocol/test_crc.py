@@ -77,7 +77,7 @@ def test_a_checksum_survives_both_ways(crc: int) -> None:
 def test_what_was_written_ends_with_its_property(record: bytes) -> None:
     writer = BytesWriter()
     writer.write(record)
-    write_crc_property(writer)
+    write_crc_property(writer, writer.getvalue())
     assert writer.getvalue() == record + encode_crc_property(masked_crc32(record))
 
 
