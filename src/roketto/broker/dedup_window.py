@@ -41,7 +41,7 @@ SECONDS_MAX: Final = 86_400
 _MARKS_PER_WINDOW: Final = 64
 _MARK_MS_LEAST: Final = 1_000
 _PARTS: Final = 64
-"""Tables of a window. One of a million ids would stop everything for 20 ms each time it grows."""
+"""Tables of a window. One of a million ids would stop everything each time it grows."""
 _LAST_BITS: Final = _PARTS - 1
 
 _PAIR_BYTES: Final = 16

@@ -63,7 +63,7 @@ class Notes:
     """What is remembered of messages, in the order of the log; too much forgets the oldest.
 
     They are numbers in flat memory: an object for each would live long enough to be visited by
-    garbage collections, which took most of the time.
+    garbage collections.
     """
 
     __slots__ = ("_first", "_numbers", "_topics", "count")

@@ -192,7 +192,7 @@ class TimerLog:
         if rest < UNIT_BYTES + _BLANK.size:
             self._tail += self._blank(self._file_bytes - rest).ljust(rest, b"\0")
             position += rest
-        # A struct takes three times as long where this is compiled.
+        # A struct takes longer where this is compiled.
         unit = BytesWriter()
         write_i32_be(unit, UNIT_BYTES)
         write_i64_be(unit, previous)
