@@ -1,8 +1,9 @@
 """One peer: decoder, answers in order of readiness, back-pressure, idle and frame deadlines.
 
 Everything that one read brings is handled before one write: a handler that needs no waiting
-answers at once, into a list that goes out in a single call when the read is used up. Only a
-handler that waits costs a task.
+answers at once, into a list that goes out in a single call when the read is used up, or a little
+later where many connections read in one turn of the loop (vigil.py). Only a handler that waits
+costs a task.
 
 A handler that returns None answers later (``reply``) or never. ``hold`` and ``release`` do the same
 for requests that count as under way, so that a peer cannot pile them up.
@@ -40,7 +41,7 @@ from roketto.remoting.load import Load
 from roketto.remoting.memo import Memo
 from roketto.remoting.outlet import Outlet
 from roketto.remoting.settings import ConnectionSettings
-from roketto.remoting.vigil import Vigil
+from roketto.remoting.vigil import Vigil, Writer
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class Lane:
         return False
 
 
-class Connection:
+class Connection(Writer):
     """One TCP connection, on either side of it.
 
     Made by Server or connect(); lives until ``close`` or until the peer goes. ``sweep`` must be
@@ -202,6 +203,11 @@ class Connection:
         else:
             self._flush()
 
+    def flush(self) -> None:
+        """Let answers leave that were kept for those of other connections."""
+        if not self.closed:
+            self._flush()
+
     def add_close_callback(self, callback: "Callable[[Connection], None]") -> None:
         """Call ``callback(connection)`` once, when the connection has ended."""
         self._close_callbacks.append(callback)
@@ -304,7 +310,8 @@ class Connection:
             self._frame_started_s = None
         elif has_frame or self._frame_started_s is None:
             self._frame_started_s = monotonic_s()
-        self._flush()
+        if self._out and (self._vigil is None or not self._vigil.hold(self)):
+            self._flush()
 
     def pause_writing(self) -> None:
         self._write_stalled_s = monotonic_s()

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -16,6 +16,7 @@ from roketto.remoting.connection import Connection, Handler, Lane, Reply, refuse
 from roketto.remoting.errors import ConnectionLostError, RequestTimeoutError, TooManyRequestsError
 from roketto.remoting.load import Load
 from roketto.remoting.settings import ConnectionSettings
+from roketto.remoting.vigil import Vigil
 
 
 class SimulatedTransport(asyncio.Transport):
@@ -415,6 +416,60 @@ async def test_a_connection_with_work_under_way_is_not_idle(gate: Gate) -> None:
     connection.data_received(frames(Command(1)))
     connection.sweep(monotonic_s() + 100)
     assert not connection.closed
+
+
+class Crowd:
+    """A vigil in a turn in which many connections read; ``end_turn`` ends it."""
+
+    def __init__(self) -> None:
+        self._soon: list[Callable[[], None]] = []
+        self.vigil = Vigil(self._soon.append, 1.0, lambda: 1.0)
+        for _ in range(10):
+            self.vigil.note_read()
+        self.end_turn()
+
+    def end_turn(self) -> None:
+        self._soon.pop()()
+
+    def open_connection(self) -> tuple[Connection, SimulatedTransport]:
+        connection = Connection(echo, ConnectionSettings(), vigil=self.vigil)
+        transport = SimulatedTransport()
+        transport.protocol = connection
+        connection.connection_made(transport)
+        return connection, transport
+
+
+async def test_in_a_crowd_answers_leave_when_the_turn_ends() -> None:
+    """Those of all reads of a connection with one write."""
+    crowd = Crowd()
+    connection, transport = crowd.open_connection()
+    for opaque in (1, 2):
+        connection.data_received(frames(Command(1, opaque=opaque)))
+    assert not transport.writes
+    crowd.end_turn()
+    assert len(transport.writes) == 1
+    assert [answer.opaque for answer in transport.commands()] == [1, 2]
+
+
+async def test_closing_in_a_crowd_flushes_what_was_answered() -> None:
+    crowd = Crowd()
+    connection, transport = crowd.open_connection()
+    connection.data_received(frames(Command(1, opaque=1)))
+    connection.close("done")
+    assert [answer.opaque for answer in transport.commands()] == [1]
+    crowd.end_turn()
+    assert len(transport.writes) == 1
+    await settle()
+
+
+async def test_a_connection_that_is_dropped_in_a_crowd_writes_no_more() -> None:
+    crowd = Crowd()
+    connection, transport = crowd.open_connection()
+    connection.data_received(frames(Command(1, opaque=1)))
+    connection.abort("it broke")
+    crowd.end_turn()
+    assert not transport.writes
+    await settle()
 
 
 async def test_closing_flushes_what_was_answered() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from roketto.remoting import vigil as vigil_module
-from roketto.remoting.vigil import Vigil, make_vigil
+from roketto.remoting.vigil import Vigil, Writer, make_vigil
 
 SPIN_S = 100e-6
 
@@ -118,6 +118,68 @@ def test_a_watch_that_was_worth_it_clears_the_record(loop: TurningLoop, vigil: V
     for _ in range(3):
         read_after(loop, vigil, SPIN_S)
     assert loop.is_awake, "two reads left out, not two thousand"
+
+
+class Counting(Writer):
+    """Counts how often it was told to write."""
+
+    def __init__(self) -> None:
+        self.flushes = 0
+
+    def flush(self) -> None:
+        self.flushes += 1
+
+
+def crowd(loop: TurningLoop, vigil: Vigil, reads: int) -> None:
+    """A turn of the loop with so many reads, the watch included that it takes to see them."""
+    vigil.note_read()
+    read_after(loop, vigil, SPIN_S)
+    for _ in range(reads):
+        vigil.note_read()
+    loop.turn()
+
+
+@pytest.mark.parametrize(("reads", "is_held"), [(1, False), (3, False), (4, True), (64, True)])
+def test_answers_wait_for_each_other_where_many_read(
+    loop: TurningLoop, vigil: Vigil, reads: int, *, is_held: bool
+) -> None:
+    """One that asks alone is answered at once."""
+    crowd(loop, vigil, reads)
+    assert vigil.hold(Counting()) is is_held
+
+
+def test_nothing_is_held_by_a_loop_that_may_sleep(loop: TurningLoop, vigil: Vigil) -> None:
+    """Nobody would see the turn end."""
+    assert not vigil.hold(Counting())
+    crowd(loop, vigil, 64)
+    loop.turn()  # nobody has read
+    assert not vigil.hold(Counting())
+    loop.sleep_well()
+    assert not vigil.hold(Counting())
+
+
+def test_answers_that_are_held_leave_with_their_turn(loop: TurningLoop, vigil: Vigil) -> None:
+    crowd(loop, vigil, 5)
+    writers = [Counting() for _ in range(15)]
+    assert all(vigil.hold(writer) for writer in writers)
+    assert not any(writer.flushes for writer in writers)
+    loop.turn()
+    assert [writer.flushes for writer in writers] == [1] * 15
+
+
+def test_no_more_than_a_few_are_held(loop: TurningLoop, vigil: Vigil) -> None:
+    crowd(loop, vigil, 64)
+    writers = [Counting() for _ in range(40)]
+    for writer in writers:
+        vigil.hold(writer)
+    assert [writer.flushes for writer in writers] == [1] * 32 + [0] * 8
+    loop.turn()
+    assert [writer.flushes for writer in writers] == [1] * 40
+
+
+def test_whoever_writes_says_how() -> None:
+    with pytest.raises(NotImplementedError):
+        Writer().flush()
 
 
 async def test_there_is_no_vigil_without_a_second_processor(
