@@ -10,7 +10,7 @@ in vain makes it leave out twice as many reads as the one before it.
 
 While it is awake it sees each turn of the loop, and how many connections have read in it. Where
 they are many, their answers leave a few at a time: a client that sleeps until there is something to
-read is then woken once for all of them, which costs about as much as the rest of a short answer.
+read is then woken once for all of them, and not by each.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ _CROWD_LEAST: Final = 4
 """Reads in one turn; with fewer, nobody is woken much less often by answers that wait."""
 
 _TOGETHER_MAX: Final = 16
-"""Connections whose answers leave together: 64 at once were no better, and the first of them would
-wait for the last."""
+"""Connections whose answers leave together; with more, the first of them would wait long for the
+last."""
 
 
 class Writer:
