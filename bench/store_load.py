@@ -110,9 +110,11 @@ def make_records(kind: Kind, queues: int, messages: int) -> list[Record]:
 
 def received(record: Record, numbers: Iterator[int]) -> Record:
     """The same message with new keys, in memory that was just written."""
+    body = renumber(bytes(record.body), numbers)
+    raw = renumber(record.properties_raw, numbers)
     return Record(
-        record.topic, renumber(record.body, numbers), renumber(record.properties_raw, numbers),
-        record.queue_id, born_time_ms=record.born_time_ms, born_host=_HOST, store_host=_HOST,
+        record.topic, body, raw, record.queue_id, born_time_ms=record.born_time_ms,
+        born_host=_HOST, store_host=_HOST,
     )  # fmt: skip
 
 

@@ -67,6 +67,7 @@ HOT_MODULES: Final = (
     "roketto.protocol.tags",
     "roketto.protocol.utf8",
     "roketto.remoting.connection",
+    "roketto.remoting.lane",
     "roketto.remoting.load",
     "roketto.remoting.outlet",
     "roketto.remoting.vigil",

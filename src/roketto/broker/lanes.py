@@ -13,7 +13,8 @@ from roketto.broker.send_lane import SendLane
 from roketto.protocol.headers.end_frame import END_START
 from roketto.protocol.headers.pull_frame import PULL_START
 from roketto.protocol.headers.send_frame import SEND_BATCH_START
-from roketto.remoting.connection import Connection, Lane
+from roketto.remoting.connection import Connection
+from roketto.remoting.lane import Lane
 
 _CODE_AT: Final = 4 + PULL_START.index(b"1")
 """Where the first digit of the code is in a frame whose header begins with it."""

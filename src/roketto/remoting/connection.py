@@ -23,7 +23,7 @@ from collections.abc import Callable, Coroutine
 from itertools import count
 from typing import Any, TypeAlias, cast
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from roketto.clock import monotonic_s
 from roketto.protocol.codes import ResponseCode
@@ -37,6 +37,7 @@ from roketto.remoting.errors import (
     RequestTimeoutError,
     TooManyRequestsError,
 )
+from roketto.remoting.lane import Lane
 from roketto.remoting.load import Load
 from roketto.remoting.memo import Memo
 from roketto.remoting.outlet import Outlet
@@ -65,16 +66,6 @@ def refuse_requests(connection: "Connection", request: Command) -> Command:
         ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
         remark=f" request type {request.code} not supported",
     )
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Lane:
-    """A quick way for some requests: from the bytes of a read to those of its answer."""
-
-    def answer(self, connection: "Connection", data: bytes, at: i64, end: i64) -> bool:
-        """Answer (``Connection.put``) the frame that lies between two places of what was read;
-        False, and nothing done, to have it decoded and handled."""
-        return False
 
 
 class Connection(Writer):

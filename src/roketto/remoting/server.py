@@ -15,7 +15,8 @@ from roketto.clock import monotonic_s
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.command import Command
 from roketto.protocol.versions import V5_3_1
-from roketto.remoting.connection import Connection, Handler, Lane, Reply
+from roketto.remoting.connection import Connection, Handler, Reply
+from roketto.remoting.lane import Lane
 from roketto.remoting.load import Load
 from roketto.remoting.memo import Memo
 from roketto.remoting.settings import ServerSettings

@@ -12,8 +12,9 @@ from roketto.protocol.command import Command, decode_command, encode_command
 from roketto.protocol.errors import RequestError
 from roketto.protocol.frame import FrameDecoder
 from roketto.remoting import connection as connection_module
-from roketto.remoting.connection import Connection, Handler, Lane, Reply, refuse_requests
+from roketto.remoting.connection import Connection, Handler, Reply, refuse_requests
 from roketto.remoting.errors import ConnectionLostError, RequestTimeoutError, TooManyRequestsError
+from roketto.remoting.lane import Lane
 from roketto.remoting.load import Load
 from roketto.remoting.settings import ConnectionSettings
 from roketto.remoting.vigil import Vigil

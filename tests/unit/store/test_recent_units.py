@@ -26,7 +26,7 @@ def test_only_what_was_kept_as_a_whole_is_read() -> None:
     recent, queue = RecentUnits(), queue_of()
     assert queue.kept is None
     for position, piece in ((100, b"abc"), (103, b"d"), (104, b"efg")):
-        recent.keep(queue, position, bytearray(piece))
+        recent.keep(queue, position, piece)
     assert read(queue, 100, 3) == b"abc"
     assert read(queue, 101, 1) == b"b"
     assert read(queue, 102, 4) == b"cdef"
@@ -37,8 +37,8 @@ def test_only_what_was_kept_as_a_whole_is_read() -> None:
 def test_what_does_not_follow_begins_anew() -> None:
     """A gap between two pieces must not be read over."""
     recent, queue = RecentUnits(), queue_of()
-    recent.keep(queue, 0, bytearray(b"abc"))
-    recent.keep(queue, 5, bytearray(b"fgh"))
+    recent.keep(queue, 0, b"abc")
+    recent.keep(queue, 5, b"fgh")
     assert read(queue, 0, 3) == b""
     assert read(queue, 5, 3) == b"fgh"
 
@@ -46,9 +46,9 @@ def test_what_does_not_follow_begins_anew() -> None:
 def test_a_queue_with_much_to_write_at_once_keeps_nothing() -> None:
     """Nor what it has kept before: its file will be read."""
     recent, queue = RecentUnits(), queue_of()
-    recent.keep(queue, 0, bytearray(PIECE_BYTES_MAX))
+    recent.keep(queue, 0, bytes(PIECE_BYTES_MAX))
     assert queue.kept is not None
-    recent.keep(queue, PIECE_BYTES_MAX, bytearray(PIECE_BYTES_MAX + 1))
+    recent.keep(queue, PIECE_BYTES_MAX, bytes(PIECE_BYTES_MAX + 1))
     assert queue.kept is None
 
 
@@ -57,10 +57,10 @@ def test_the_oldest_go_first_when_there_is_no_room() -> None:
     recent = RecentUnits(3 * (PIECE_BYTES + 10))
     first, second = queue_of(0), queue_of(1)
     for queue, position in ((first, 0), (first, 10), (second, 0)):
-        recent.keep(queue, position, bytearray(10))
-    recent.keep(second, 10, bytearray(10))
+        recent.keep(queue, position, bytes(10))
+    recent.keep(second, 10, bytes(10))
     assert (read(first, 0, 10), len(read(first, 10, 10))) == (b"", 10)
-    recent.keep(second, 20, bytearray(10))
+    recent.keep(second, 20, bytes(10))
     assert first.kept is None
     assert len(read(second, 0, 30)) == 30
 
@@ -70,14 +70,14 @@ def test_the_room_of_forgotten_queues_is_that_of_others() -> None:
     recent = RecentUnits(3 * (PIECE_BYTES + 10))
     gone, first, second = (queue_of(number) for number in range(3))
     for queue in (gone, first):
-        recent.keep(queue, 0, bytearray(10))
+        recent.keep(queue, 0, bytes(10))
     recent.forget(gone)
     recent.forget(gone)
     assert gone.kept is None
     for position in (0, 10):
-        recent.keep(second, position, bytearray(10))
+        recent.keep(second, position, bytes(10))
     assert all(len(read(queue, 0, 10)) == 10 for queue in (first, second))
-    recent.keep(second, 20, bytearray(10))
+    recent.keep(second, 20, bytes(10))
     assert first.kept is None
     assert len(read(second, 0, 30)) == 30
 
@@ -85,10 +85,10 @@ def test_the_room_of_forgotten_queues_is_that_of_others() -> None:
 def test_queues_that_come_and_go_leave_nothing_behind() -> None:
     """However many there were, the list of whose turn it is does not grow with them."""
     recent, stays = RecentUnits(), queue_of()
-    recent.keep(stays, 0, bytearray(10))
+    recent.keep(stays, 0, bytes(10))
     for number in range(5_000):
         queue = queue_of(number)
-        recent.keep(queue, 0, bytearray(10))
+        recent.keep(queue, 0, bytes(10))
         recent.forget(queue)
     assert len(recent._order) <= 1_100
     assert len(read(stays, 0, 10)) == 10
