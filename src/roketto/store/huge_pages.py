@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-__all__ = ["collapse", "whole_pages"]
+__all__ = ["collapse", "find_madvise", "whole_pages"]
 
 _SYSTEM: Final = Path("/sys/kernel/mm/transparent_hugepage")
 _MAPS: Final = Path("/proc/self/maps")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roketto.store.huge_pages import collapse, whole_pages
+from roketto.store.huge_pages import collapse, find_madvise, whole_pages
 
 PAGE = 2 << 20
 MAPS = """\
@@ -80,6 +80,7 @@ def test_a_size_that_is_no_number_is_none(tmp_path: Path) -> None:
 
 def test_other_systems_have_none(tmp_path: Path) -> None:
     system = System(tmp_path)
+    assert find_madvise("darwin") is None
     assert collapse(system.folder, system.folder / "maps", None) == 0
 
 
