@@ -18,7 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).resolve().parent
 SOURCE = ROOT / "src" / "roketto"
-COMPILE_S_MAX = 900
+COMPILE_S_MAX = 1_500
 
 
 class CompileError(Exception):

@@ -82,7 +82,7 @@ def test_without_a_compiler_the_wheel_is_for_every_platform(tmp_path: Path) -> N
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1_500)
+@pytest.mark.timeout(2_400)
 def test_compiled_modules_pass_their_own_tests(tmp_path: Path) -> None:
     """The wheel is unpacked, and the tests of its hot modules run on what was compiled."""
     if not shutil.which("cc"):

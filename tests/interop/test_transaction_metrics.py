@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -94,13 +95,13 @@ def ends_in(root: Path) -> list[int]:
 
 
 @pytest.fixture
-def site(
-    request: pytest.FixtureRequest, peer: Peer, tmp_path_factory: pytest.TempPathFactory
-) -> Site:
+def site(peer: Peer, tmp_path: Path) -> Iterator[Site]:
+    """With a name server that knows no other broker, which a new topic could be made on."""
     if not peer.version.startswith("5."):
         pytest.skip("4.9 counts no transactions")
-    name_server = request.getfixturevalue("java_name_server")
-    return Site(peer, name_server, tmp_path_factory.mktemp("counted"))
+    name_server = peer.name_server()
+    yield Site(peer, name_server, tmp_path)
+    name_server.stop()
 
 
 def test_each_broker_goes_on_with_the_counts_of_the_other(site: Site) -> None:
