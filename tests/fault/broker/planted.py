@@ -46,8 +46,12 @@ from roketto.store.diskgate import DiskGate
 from roketto.store.index import Index
 from roketto.store.offset_table import ConsumeOffsetTable
 from roketto.store.put_result import BatchResult, PutResult
+from roketto.store.timer_log import TimerUnit
+from roketto.store.unit import Unit
 
 BUFFERED_MAX: Final = 64
+SKIPPED_BY: Final = 37
+"""Messages at multiples of it in the log are skipped: one in so many, whatever their size."""
 FULL: Final = "full"
 """The file that makes a disk full for a broker with limit_the_disk."""
 LANES: Final = "lanes"
@@ -136,14 +140,11 @@ def deliver_early() -> None:
 
 
 def deliver_some() -> None:
-    """Every hundredth delayed message is taken for delivered."""
+    """Some delayed messages are taken for delivered, by every process the same."""
     deliver_one = Delays._deliver_one
-    count = 0
 
-    def deliver(delays: Delays, *what: Any) -> bool:
-        nonlocal count
-        count += 1
-        return count % 100 == 0 or deliver_one(delays, *what)
+    def deliver(delays: Delays, level: Any, unit: Unit) -> bool:
+        return unit.log_offset % SKIPPED_BY == 0 or deliver_one(delays, level, unit)
 
     put(Delays, "_deliver_one", deliver)
 
@@ -161,14 +162,11 @@ def timers_early() -> None:
 
 
 def timers_lost() -> None:
-    """Every fiftieth timer message is taken for delivered."""
+    """Some timer messages are taken for delivered, by every process the same."""
     deliver = Timers._deliver
-    count = 0
 
-    def deliver_some(timers: Timers, *what: Any) -> bool:
-        nonlocal count
-        count += 1
-        return count % 50 == 0 or deliver(timers, *what)
+    def deliver_some(timers: Timers, due: Any, unit: TimerUnit) -> bool:
+        return unit.log_offset % SKIPPED_BY == 0 or deliver(timers, due, unit)
 
     put(Timers, "_deliver", deliver_some)
 
