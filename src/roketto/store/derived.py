@@ -140,7 +140,7 @@ class DerivedSync:
             self._flush_some()
             if self._queues_left:
                 return True
-            self._work = self._work or self._make_sync()
+            self._work = self._work or self._make_sync(collapses=self._is_large)
             self._syncing = self._worker.submit(self._work)
             if self._syncing is not None:
                 self._work = None
@@ -169,17 +169,16 @@ class DerivedSync:
         # Queues may have been deleted meanwhile.
         self._queues_left = min(self._queues_left - flushed, self._queues.dirty_count)
 
-    def _make_sync(self) -> Callable[[], _Synced]:
+    def _make_sync(self, *, collapses: bool = False) -> Callable[[], _Synced]:
         """What the worker does; it uses nothing that the owner changes."""
         marks, store_time_ms = self._marks, self._store_time_ms
         assert marks is not None
         sync_index = self._index.take_sync() if self._index is not None else None
         sync_queues = self._queues.take_sync()
-        is_large = self._is_large
 
         def sync() -> _Synced:
             sync_queues()
-            if is_large:
+            if collapses:
                 collapse()
             return _Synced(marks, store_time_ms, sync_index() if sync_index is not None else 0)
 

@@ -260,6 +260,22 @@ def test_thousands_of_queues_wait_until_each_has_something_to_write(
     assert rig.derived.is_due(1_700_000_000_000, due)
 
 
+@pytest.mark.parametrize(("queues", "expected"), [(3, 0), (QUEUES_MANY, 1)])
+def test_many_queues_have_huge_pages_after_a_round_but_not_at_a_stop(
+    monkeypatch: pytest.MonkeyPatch, queues: int, expected: int
+) -> None:
+    collapsed: list[None] = []
+    monkeypatch.setattr(derived_module, "collapse", lambda: collapsed.append(None))
+    rig = Rig(queues=queues)
+    rig.begin()
+    while rig.derived.step():
+        pass
+    assert len(collapsed) == expected
+    rig.put(queues)
+    rig.derived.finish(rig.marks())
+    assert len(collapsed) == expected
+
+
 def test_one_round_at_a_time() -> None:
     """A second one would claim what the first has not written."""
     rig = Rig(LateWorker())
