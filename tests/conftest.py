@@ -18,6 +18,7 @@ REPORTING: Final = ("tests/fault/", "tests/fuzz/", "tests/issues/")
 """Where tests print what they have done: nobody would believe them if they only passed."""
 
 REPORT_CHARS_MAX: Final = 600
+FAILURE_CHARS_MAX: Final = 2000
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,10 +47,17 @@ def pytest_asyncio_loop_factories(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what the tests under REPORTING have printed that passed, a line each.
+    """Show why tests failed, and what those under REPORTING have printed that passed.
 
-    Reports of other processes (pytest-xdist) have it with them. Those that failed show it anyway.
+    Reports of other processes (pytest-xdist) have it with them. Where only the end of a long run is
+    kept, the reasons have to be near it.
     """
+    for report in (
+        *terminalreporter.stats.get("failed", ()),
+        *terminalreporter.stats.get("error", ()),
+    ):
+        terminalreporter.write_line(f"{report.nodeid}, {report.when}:")
+        terminalreporter.write_line(report.longreprtext[-FAILURE_CHARS_MAX:])
     said = {
         report.nodeid: "; ".join(line.rstrip(";") for line in report.capstdout.splitlines())
         for report in terminalreporter.stats.get("passed", ())

@@ -3,6 +3,7 @@
 import importlib
 import importlib.machinery
 import importlib.util
+import json
 import os
 import re
 import shlex
@@ -150,6 +151,27 @@ def test_dev_explains_itself() -> None:
     """Every command of the README's table exists, and every command is in it."""
     named = set(re.findall(r"^\| `\./dev (\w+)`", (ROOT / "README.md").read_text(), re.MULTILINE))
     assert named | {"demo"} == set(load_dev().COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("failed", "again"),
+    [
+        (
+            ["second/test_a.py::test_a[java-5.5.0]@peer-5.5.0"],
+            ["second/test_a.py::test_a[java-5.5.0]"],
+        ),
+        (["test_a.py::test_a[ours-5.5.0]@peer-5.5.0"], []),
+        (["test_a.py::test_a[java-5.5.0]", "test_a.py::test_b[ours-5.5.0]"], []),
+        ([f"test_a.py::test_a[java-{n}]" for n in range(6)], []),
+    ],
+)
+def test_only_scenarios_against_java_itself_are_run_again(
+    failed: list[str], again: list[str]
+) -> None:
+    """And only if nothing else has failed, and not many of them."""
+    folder = "tests/interop/broker/"
+    cache = json.dumps(dict.fromkeys([folder + name for name in failed], True))
+    assert load_dev().java_controls(cache) == [folder + name for name in again]
 
 
 @pytest.mark.parametrize("page", ["one_message.md", "one_request.md", "store.md"])
