@@ -38,6 +38,8 @@ _FILL_BATCHES = 10_000
 _SETTLE_TIMEOUT_S = 300.0
 _BYTES_PER_QUEUE = 64 * 1024
 """What a queue takes on the disk, generously: a few blocks, and 32 messages in the log."""
+_SEGMENTS = 40
+"""Files of the log that both stores fill meanwhile."""
 
 _APPENDS = {SMALL: 2, SMALL_BATCHES: 2, LARGE: 1}
 """How many rounds each has; a round of 1 KiB takes the most of the disk."""
@@ -54,19 +56,21 @@ class Growth(NamedTuple):
 
 def measure_queues(report: Report, sizes: Sizes) -> None:
     report.begin("queues", "many queues, all of them written to in turn, against 8")
-    with scratch() as folder:
-        room_bytes = sum(sizes.queues) * _BYTES_PER_QUEUE + 14 * sizes.settings.segment_bytes
-        if lacking := missing_room(folder, room_bytes):
-            report.lack("many queues", lacking)
-            return
-        with _start(folder / "few", sizes) as few:
-            few.call(grow, QUEUES_PER_TOPIC)
-            _fill(few, QUEUES_PER_TOPIC, sizes)
-            for queues in sizes.queues:
-                with _start(folder / f"{queues}", sizes) as many:
-                    _measure_growth(report, queues, many)
-                    _fill(many, queues, sizes)
-                    _compare(report, sizes, queues, few, many)
+    for queues in sizes.queues:
+        with scratch() as folder:
+            room_bytes = queues * _BYTES_PER_QUEUE + _SEGMENTS * sizes.settings.segment_bytes
+            if lacking := missing_room(folder, room_bytes):
+                report.lack(f"{queues:,} queues", lacking)
+                continue
+            with (
+                _start(folder / "few", sizes) as few,
+                _start(folder / "many", sizes) as many,
+            ):
+                few.call(grow, QUEUES_PER_TOPIC)
+                _fill(few, QUEUES_PER_TOPIC, sizes)
+                _measure_growth(report, queues, many)
+                _fill(many, queues, sizes)
+                _compare(report, sizes, queues, few, many)
 
 
 def _measure_growth(report: Report, queues: int, many: StoreProcess) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from roketto.store.retention import RetentionSettings
 from roketto.store.store import StoreSettings
 
 
@@ -18,9 +19,11 @@ class Sizes:
     settings: StoreSettings = field(
         # With 40 % of 32 GiB no part of the backlog counts as being on the disk, so that a pull has
         # 32 messages everywhere; beyond, Java's limits let it have 8.
-        default_factory=lambda: StoreSettings(memory_bytes=32 << 30)
+        default_factory=lambda: StoreSettings(
+            memory_bytes=32 << 30, retention=RetentionSettings(is_forced_enabled=False)
+        )
     )
-    """Files of the sizes that a broker makes."""
+    """Files of the sizes that a broker makes; none is removed when the disk gets full."""
     rounds: int = 5
     pairs: int = 15
     """Rounds of a second where two stores are compared: single ones differ by a fifth."""

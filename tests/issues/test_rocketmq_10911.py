@@ -42,9 +42,9 @@ class Disk:
         class GatedFile(MappedFile):
             __slots__ = ()
 
-            def sync(self) -> None:
+            def sync(self, start: int = 0, end: int = 0) -> None:
                 assert gate.wait(WAIT_S)
-                super().sync()
+                super().sync(start, end)
 
         class GatedFiles(Files):
             def create_mapped(self, path: Path, size: int) -> MappedFile:

@@ -242,6 +242,9 @@ class CrashDisk(Disk):
     def expect(self, descriptor: int, start: int, end: int) -> None:
         """All of it is in memory."""
 
+    def detach(self, view: memoryview, start: int, end: int) -> None:
+        """There is but one memory."""
+
     def sync(self, descriptor: int) -> None:
         self._sync("sync", descriptor)
 

@@ -234,14 +234,15 @@ class CommitLog:
                 store_host, reconsume_times, prepared_log_offset, self._append_crc,
             )  # fmt: skip
             if not size:
-                self._roll(
+                self._make_room(
                     fields_size(topic, body, properties, born_host, store_host, self._append_crc)
                 )
                 log_offset = segments.written
                 size = encode_fields_into(
-                    segments.room, 0, topic, body, properties, queue_id, flag, queue_offset,
-                    log_offset, sys_flag, born_time_ms, born_host, store_time_ms, store_host,
-                    reconsume_times, prepared_log_offset, self._append_crc,
+                    segments.room, log_offset - segments.room_start, topic, body, properties,
+                    queue_id, flag, queue_offset, log_offset, sys_flag, born_time_ms, born_host,
+                    store_time_ms, store_host, reconsume_times, prepared_log_offset,
+                    self._append_crc,
                 )  # fmt: skip
         except RecordError as error:
             raise self._refused(properties, error) from error
@@ -269,16 +270,17 @@ class CommitLog:
         segments = self.segments
         store_time_ms = max(self._clock_ms(), self.store_time_ms)
         try:
-            encoded = self._encode_batch(batch, queue_offset, segments.written, store_time_ms)
-            at = segments.written - segments.room_start
-            if at + len(encoded.data) > len(segments.room):
-                self._roll(len(encoded.data))
-                encoded = self._encode_batch(batch, queue_offset, segments.written, store_time_ms)
-                at = 0
+            log_offset = segments.written
+            encoded = self._encode_batch(batch, queue_offset, log_offset, store_time_ms)
+            if log_offset - segments.room_start + len(encoded.data) > len(segments.room):
+                self._make_room(len(encoded.data))
+                if segments.written != log_offset:
+                    log_offset = segments.written
+                    encoded = self._encode_batch(batch, queue_offset, log_offset, store_time_ms)
         except RecordError as error:
             raise PutRefusedError(PutStatus.UNKNOWN_ERROR, str(error)) from error
         data = encoded.data
-        log_offset = segments.written
+        at = log_offset - segments.room_start
         end = at + len(data)
         # A kill between the two leaves no record rather than the first half of one.
         segments.room[at + _PUBLISHED_LAST : end] = memoryview(data)[_PUBLISHED_LAST:]
@@ -303,6 +305,12 @@ class CommitLog:
                 f" ends at {segments.written}: ask the master for what follows that"
             )
         segments.append_bytes(data)
+
+    def _make_room(self, size: int) -> None:
+        """See to it that the next ``size`` bytes fit, if need be in a new segment."""
+        if not self.segments.widen(size):
+            self._roll(size)
+            self.segments.widen(size)
 
     def _roll(self, size: int) -> None:
         """Go on in a new segment, in which ``size`` bytes will fit."""

@@ -39,6 +39,9 @@ def find_syncfs(platform: str, release: str) -> Callable[[int], int] | None:
     return getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
 
 
+_DETACHED_BYTES: Final = 1 << 20
+"""As much at once as other threads can wait for."""
+
 _SYNCFS: Final = find_syncfs(sys.platform, os.uname().release)
 
 
@@ -146,6 +149,19 @@ class Disk:
             assert isinstance(mapping, mmap.mmap)
             mapping.flush()
         self.sync(descriptor)
+
+    def detach(self, view: memoryview, start: int, end: int) -> None:
+        """Let the system know at once of all pages of a map that were written to.
+
+        A sync takes the right to write to them from the process one by one, and interrupts who is
+        writing for each. Of those that are not mapped there is nothing to take; who looks at them
+        again gets them back from the system's memory, some at a time.
+        """
+        mapping = view.obj
+        if sys.platform != "linux" or not isinstance(mapping, mmap.mmap):
+            return
+        for at in range(start - start % mmap.PAGESIZE, end, _DETACHED_BYTES):
+            mapping.madvise(mmap.MADV_DONTNEED, at, min(_DETACHED_BYTES, end - at))
 
     def sync_file_system(self, descriptor: int) -> bool:
         """Return when all files and names of a file system are on the disk; False if nobody can.

@@ -30,6 +30,11 @@ are few and read forwards."""
 _PREPARE_WAIT_S: Final = 5.0
 """How long an append waits for a segment that is being made: as long as Java does."""
 
+STEP_BYTES: Final = 4 << 20
+AHEAD_BYTES: Final = 16 << 20
+"""What is written next: pages are asked for in such steps, and so far beyond. At 300 MB a second
+that is a twentieth of one, in which a thread can be late."""
+
 _WIPE_BYTES: Final = 1 << 20
 _ZEROS: Final = bytes(_WIPE_BYTES)
 _NO_ROOM: Final = memoryview(b"")
@@ -50,6 +55,10 @@ class Segments:
 
     ``margin_bytes`` at the end of each segment are kept out of ``room``: the owner needs them to
     mark that end.
+
+    Whoever writes to a page first waits until the system has filled it with zeros, which takes
+    longer than to write to it. With ``look_ahead`` a thread has these pages made before; ``room``
+    then ends earlier, and whoever comes to its end asks to ``widen`` it.
     """
 
     def __init__(
@@ -69,9 +78,15 @@ class Segments:
         self.flushed: int = 0
         """Everything below is on the disk."""
         self.room: memoryview = _NO_ROOM
-        """The segment that is being written, without its margin; empty if there is none yet."""
+        """The segment that is being written, without its margin, or the first part of that; empty
+        if there is none yet."""
         self.room_start: int = 0
         """The offset at which ``room`` begins."""
+        self._whole: memoryview = _NO_ROOM
+        self._ahead: Worker | None = None
+        self._step_bytes: int = STEP_BYTES
+        self._ahead_bytes: int = AHEAD_BYTES
+        self._expected: int = 0
         self._files: Files = files
         self._margin_bytes: int = margin_bytes
         self._maps_max: int = maps_max
@@ -254,14 +269,52 @@ class Segments:
 
     def _leave_room(self) -> None:
         self._active = None
-        self.room = _NO_ROOM
+        self.room = self._whole = _NO_ROOM
         self.room_start = self.written
 
     def _enter(self, segment: Segment) -> None:
         view = self._view(segment, writable=True)
-        self.room = view[: self.segment_bytes - self._margin_bytes]
+        self.room = self._whole = view[: self.segment_bytes - self._margin_bytes]
         self.room_start = segment.start
         self._active = segment
+        if self._ahead is not None:
+            self._show(self.written - segment.start)
+
+    # --- looking ahead ------------------------------------------------------------------------
+
+    def look_ahead(
+        self, worker: Worker, step_bytes: int = STEP_BYTES, ahead_bytes: int = AHEAD_BYTES
+    ) -> None:
+        """Let the worker have pages made that will be written to; it ends before this is closed."""
+        self._ahead = worker
+        self._step_bytes = step_bytes
+        self._ahead_bytes = ahead_bytes
+        if self._active is not None:
+            self._show(self.written - self.room_start)
+
+    def widen(self, size: int) -> bool:
+        """Let there be ``room`` for so many bytes; False if the segment has not so many left."""
+        end = self.written - self.room_start + size
+        if end > len(self._whole):
+            return False
+        if end > len(self.room):
+            self._show(end)
+        return True
+
+    def _show(self, end: int) -> None:
+        """Let ``room`` reach beyond ``end``, and ask for the pages that follow."""
+        end += self._step_bytes - end % self._step_bytes
+        self.room = self._whole[:end]
+        active = self._active
+        assert active is not None
+        assert self._ahead is not None
+        mapped = active.mapped
+        assert mapped is not None
+        begin = max(self._expected, self.written) - active.start
+        stop = min(end + self._ahead_bytes, self.segment_bytes)
+        if begin < stop:
+            self._expected = active.start + stop
+            self._ahead.submit(lambda: mapped.expect(begin, stop))
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -312,7 +365,11 @@ class Segments:
             self._preparing = worker.submit(lambda: self._create(start), is_urgent=True)
 
     def _create(self, start: int) -> Segment:
-        return create_segment(self._files, self.directory, start, self.segment_bytes)
+        segment = create_segment(self._files, self.directory, start, self.segment_bytes)
+        if self._ahead is not None:
+            assert segment.mapped is not None
+            segment.mapped.expect(0, min(self._step_bytes, self.segment_bytes))
+        return segment
 
     def _take_prepared(self) -> None:
         """Take what the worker has made, or has failed to make."""
@@ -358,7 +415,8 @@ class Segments:
             if segment.end > start and segment.start < end:
                 mapped = segment.mapped
                 assert mapped is not None, f"{segment!r} is not flushed and not mapped"
-                mapped.sync()
+                first = max(start, segment.start) - segment.start
+                mapped.sync(first, min(end, segment.end) - segment.start)
 
     # --- reading ------------------------------------------------------------------------------
 

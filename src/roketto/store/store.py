@@ -32,7 +32,7 @@ from roketto.store.reading import GetResult, Predicate, get_messages, get_range
 from roketto.store.record_check import BLANK_BYTES
 from roketto.store.recovery import Progress, Recovered, Recovery, log_goes_on
 from roketto.store.retention import Retention
-from roketto.store.segments import Segments
+from roketto.store.segments import AHEAD_BYTES, Segments
 from roketto.store.settings import StoreSettings
 from roketto.store.worker import Worker
 
@@ -110,6 +110,8 @@ class Store:
         self._mark = (0, 0)
         self._flusher: Flusher | None = None
         self._worker: Worker | None = None
+        self._ahead: Worker | None = None
+        """The thread that has pages of the log made; none where its files are small."""
         self._derived: DerivedSync | None = None
         self._lock: FileLock | None = None
 
@@ -148,6 +150,10 @@ class Store:
         self.appender.flusher = self._flusher
         self._worker = self._files.make_worker()
         self._worker.start()
+        if self._settings.segment_bytes > AHEAD_BYTES:
+            self._ahead = self._files.make_worker()
+            self._ahead.start()
+            self._segments.look_ahead(self._ahead)
         self._derived = DerivedSync(
             self._files, self.root / "checkpoint", self._checkpoint, self._queues, self._index,
             self._worker, recovered.end,
@@ -230,7 +236,7 @@ class Store:
             self._mark = (self._log.written, self._log.store_time_ms)
             self.advance()
             self._file_keys()
-            has_ended &= self._stop_worker()
+            has_ended &= self._stop_workers()
             is_safe = has_ended and self._flusher.failure is None
             if (
                 is_safe
@@ -243,13 +249,15 @@ class Store:
             self._flusher = self.appender.flusher = None
             self._release()
 
-    def _stop_worker(self) -> bool:
-        """Let the worker do what it has been given and end; False if that took too long."""
-        worker, self._worker = self._worker, None
-        return worker is None or worker.stop()
+    def _stop_workers(self) -> bool:
+        """Let the workers do what they have been given and end; False if that took too long."""
+        workers = [worker for worker in (self._ahead, self._worker) if worker is not None]
+        self._ahead = self._worker = None
+        have_ended = [worker.stop() for worker in workers]
+        return all(have_ended)
 
     def _release(self) -> None:
-        self._stop_worker()
+        self._stop_workers()
         if self._index is not None:
             self._index.close()
         self._segments.close()

@@ -23,6 +23,7 @@ from roketto.store.files import Files, MappedFile
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.record_check import BLANK, BLANK_BYTES, check_record
 from roketto.store.segments import OutsideLogError, Segments
+from sim.worker import InlineWorker
 
 SIZE = 4_096
 WORKED = bytes.fromhex(
@@ -189,6 +190,26 @@ def test_a_batch_that_fits_exactly_stays(open_log: OpenLog) -> None:
     log.append(of_size(SIZE - BLANK_BYTES - size), 0)
     assert log.append_batch(batch_of(b"a", b"b"), 0).end == SIZE - BLANK_BYTES
     assert log.append_batch(batch_of(b"a"), 0).log_offset == SIZE
+
+
+def test_pages_that_are_made_ahead_do_not_show_in_the_log(tmp_path: Path, clock: Clock) -> None:
+    """The same bytes, with records and batches of less than a step and of more than one."""
+    contents = []
+    for name in ("plain", "ahead"):
+        segments = Segments(Files(), tmp_path / name, SIZE, BLANK_BYTES)
+        segments.load()
+        if name == "ahead":
+            segments.look_ahead(InlineWorker(), 256, 512)
+        log = CommitLog(segments, clock, 1_000)
+        for body_bytes in (10, 100, 700, 40, 2_000, 1_500, 3_900, 20, 90):
+            log.append(message(bytes(body_bytes)), 0)
+            log.append_batch(batch_of(*[bytes(body_bytes // 20)] * 5), 1)
+        contents.append(
+            bytes(b"".join(map(segments.view, (segments[n] for n in range(len(segments))))))
+        )
+        assert len(segments) > 4
+        segments.close()
+    assert contents[0] == contents[1]
 
 
 def test_store_times_never_go_back(open_log: OpenLog, clock: Clock) -> None:

@@ -305,3 +305,29 @@ def test_what_is_expected_is_read_ahead_where_the_system_can(
     monkeypatch.delattr(os, "posix_fadvise")
     disk.expect(descriptor, 10, 900)
     assert len(told) == 1
+
+
+def test_what_was_written_through_a_map_is_there_after_its_pages_were_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the file and in the map, whatever was written in between; elsewhere nothing is done."""
+    disk = Disk()
+    descriptor = disk.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    size = 3 << 20
+    disk.set_length(descriptor, size)
+    view = disk.map(descriptor, size, writable=True)
+    content = bytearray(os.urandom(size))
+    view[:] = content
+    disk.detach(view, 5_000, size - 5_000)
+    assert view == content
+    view[6_000:6_010] = content[6_000:6_010] = b"once again"
+    disk.detach(view, 0, size)
+    disk.sync_mapped(descriptor, view)
+    assert (tmp_path / "file").read_bytes() == content
+    assert view == content
+    monkeypatch.setattr(sys, "platform", "darwin")
+    disk.detach(view, 0, size)
+    assert view == content
+    view.release()
+    disk.close(descriptor)
+    Disk().detach(memoryview(b"a simulated one"), 0, 15)

@@ -171,3 +171,22 @@ def test_a_part_of_a_mapped_file_may_be_expected(monkeypatch: pytest.MonkeyPatch
     mapped.expect(100, 300)
     assert told == [(100, 300)]
     mapped.close()
+    mapped.expect(300, 400)
+    assert told == [(100, 300)], "its descriptor may be that of another file by now"
+
+
+def test_the_pages_of_a_long_range_are_let_go_before_it_is_synced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not for a few, nor where nobody says what was written."""
+    mapped = CrashFiles().create_mapped(Path("/0"), 1 << 20)
+    told: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(
+        CrashDisk, "detach", lambda _, __, start, end: told.append(("detach", start, end))
+    )
+    monkeypatch.setattr(CrashDisk, "sync_mapped", lambda *_: told.append(("sync", 0, 0)))
+    mapped.sync()
+    mapped.sync(100, 100 + 65_535)
+    mapped.sync(100, 100 + 65_536)
+    assert told == [("sync", 0, 0), ("sync", 0, 0), ("detach", 100, 65_636), ("sync", 0, 0)]
+    mapped.close()

@@ -473,13 +473,15 @@ def test_the_flushed_mark_never_goes_back_nor_ahead(open_run: Callable[..., Segm
 def test_sync_touches_exactly_the_segments_of_the_range(
     open_run: Callable[..., Segments], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One fdatasync per segment that has unsynced bytes."""
+    """One fdatasync per segment that has unsynced bytes, which is told where they are."""
     segments = open_run()
     fill(segments, 4)
-    synced: list[str] = []
-    monkeypatch.setattr(MappedFile, "sync", lambda mapped: synced.append(mapped.path.name))
-    segments.sync(SIZE, 2 * SIZE + 1)
-    assert synced == [segment_name(SIZE), segment_name(2 * SIZE)]
+    synced: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(
+        MappedFile, "sync", lambda mapped, *span: synced.append((mapped.path.name, *span))
+    )
+    segments.sync(SIZE + 3, 2 * SIZE + 1)
+    assert synced == [(segment_name(SIZE), 3, SIZE), (segment_name(2 * SIZE), 0, 1)]
 
 
 # --- truncating and removing ----------------------------------------------------------------------
@@ -708,3 +710,64 @@ def test_the_content_ends_with_its_last_byte_that_is_not_zero(
     monkeypatch.setattr(MappedFile, "data_spans", lambda _, start: [(start, SIZE)])
     assert segments.content_end(segment, 0) == 103
     assert segments.content_end(segment, 200) == 200
+
+
+# --- looking ahead --------------------------------------------------------------------------------
+
+
+STEP = 256
+AHEAD = 1_024
+
+
+@pytest.fixture
+def expected(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
+    """What the system was asked to have in memory: file, begin and end."""
+    asked: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(
+        MappedFile, "expect", lambda self, *span: asked.append((self.path.name[-4:], *span))
+    )
+    return asked
+
+
+def test_pages_are_asked_for_before_they_are_written_to(
+    open_run: Callable[..., Segments], expected: list[tuple[str, int, int]]
+) -> None:
+    """Each once, so far ahead, up to the end of the segment and in the next one."""
+    segments = open_run()
+    segments.look_ahead(InlineWorker(), STEP, AHEAD)
+    assert not expected, "there is nothing to write to yet"
+    segments.roll()
+    assert len(segments.room) == STEP
+    assert expected == [("0000", 0, STEP), ("0000", 0, STEP + AHEAD)]
+    expected.clear()
+    seen = [len(segments.room)]
+    while segments.widen(100):
+        segments.written += 100
+        seen.append(len(segments.room))
+    assert sorted(set(seen)) == [*range(STEP, SIZE, STEP), SIZE - 8]
+    assert expected == [
+        ("0000", start + AHEAD, start + AHEAD + STEP) for start in range(STEP, SIZE - AHEAD, STEP)
+    ]
+    assert segments.widen(SIZE - 8 - segments.written)
+    assert not segments.widen(SIZE - 8 - segments.written + 1)
+    expected.clear()
+    segments.roll(b"ending")
+    assert expected == [("4096", 0, STEP), ("4096", 0, STEP + AHEAD)]
+
+
+def test_looking_ahead_begins_where_the_run_is(
+    open_run: Callable[..., Segments], expected: list[tuple[str, int, int]]
+) -> None:
+    """That of a run in use, whose room then ends with a step; nothing is asked for twice."""
+    segments = open_run()
+    segments.append_bytes(bytes(1_000))
+    assert len(segments.room) == SIZE - 8
+    assert segments.widen(2_000)
+    assert not expected
+    segments.look_ahead(InlineWorker(), STEP, AHEAD)
+    assert len(segments.room) == 1_024
+    assert expected == [("0000", 1_000, 1_024 + AHEAD)]
+    assert segments.widen(3_000), "more than a step at once"
+    assert len(segments.room) == SIZE - 8
+    assert segments.widen(3_050)
+    assert expected[1:] == [("0000", 1_024 + AHEAD, SIZE)]

@@ -27,7 +27,7 @@ from roketto.store.files import Files, MappedFile
 from roketto.store.flush import FlushSettings
 from roketto.store.put_status import PutRefusedError, PutStatus
 from roketto.store.reading import GetStatus
-from roketto.store.segments import OutsideLogError
+from roketto.store.segments import AHEAD_BYTES, STEP_BYTES, OutsideLogError
 from roketto.store.store import Store, StoreSettings
 from sim.files import CrashFiles
 
@@ -339,9 +339,9 @@ def test_under_sync_flush_a_message_is_visible_only_once_it_is_safe(tmp_path: Pa
     class SlowFile(MappedFile):
         __slots__ = ()
 
-        def sync(self) -> None:
+        def sync(self, start: int = 0, end: int = 0) -> None:
             assert gate.acquire(timeout=WAIT_S)
-            super().sync()
+            super().sync(start, end)
 
     class SlowFiles(Files):
         def create_mapped(self, path: Path, size: int) -> MappedFile:
@@ -376,7 +376,7 @@ def test_a_failed_sync_turns_the_store_read_only(tmp_path: Path) -> None:
     class BrokenFile(MappedFile):
         __slots__ = ()
 
-        def sync(self) -> None:
+        def sync(self, start: int = 0, end: int = 0) -> None:
             raise OSError(5, "Input/output error")
 
     class BrokenFiles(Files):
@@ -492,6 +492,30 @@ def test_queues_are_synced_after_so_much_of_the_log(
         assert end - marks.derived < 2_000
         ends.append(marks.derived)
     assert 3 < len(set(ends)) < 10
+
+
+def test_another_thread_has_pages_of_the_log_made_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of logs with large files; nobody waits for that thread but whoever closes the store."""
+    asked: list[tuple[str, int, int]] = []
+
+    def expect(mapped: MappedFile, start: int, end: int) -> None:
+        asked.append((threading.current_thread().name, start, end))
+
+    monkeypatch.setattr(MappedFile, "expect", expect)
+    rig = Rig(tmp_path / "store", dataclasses.replace(SETTINGS, segment_bytes=2 * AHEAD_BYTES))
+    rig.store.open(1)
+    rig.store.append(message(0))
+    ahead = rig.store._ahead
+    assert ahead is not None
+    assert ahead.wait_idle(WAIT_S)
+    assert asked[-1] == ("roketto-worker", 0, STEP_BYTES + AHEAD_BYTES)
+    rig.store.close()
+    assert not ahead._thread.is_alive()
+    rig.store.open(2)
+    assert bodies(rig.store) == [b"message 0"]
+    rig.store.close()
 
 
 def test_the_next_segment_is_made_ahead_and_goes_with_the_store(rig: Rig) -> None:
