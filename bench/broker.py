@@ -32,7 +32,6 @@ SECTIONS: Final[dict[str, Callable[[Report, Rig], None]]] = {
     "push": measure_push,
     "send": measure_send,
     "once": measure_once,
-    "transactions": measure_transactions,
     "batch": measure_batch,
     "queues": measure_queues,
     "memory": measure_memory,
@@ -42,8 +41,10 @@ SECTIONS: Final[dict[str, Callable[[Report, Rig], None]]] = {
     "stats": measure_stats,
     "timers": measure_timers,
     "pending": measure_pending,
+    "transactions": measure_transactions,
 }
-"""Pulls first: a store with much after them would count them as being on the disk."""
+"""Pulls first: a store with much after them would count them as being on the disk. Transactions
+last: a thread of Java's broker never rests again once it had some."""
 
 
 def measure_broker(

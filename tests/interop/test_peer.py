@@ -74,6 +74,17 @@ def test_broker_registers_with_every_name_server_and_leaves_nothing_when_stopped
     assert java_name_server.process.running
 
 
+def test_a_thread_that_never_rests_gets_what_others_leave(peer: Peer, java_broker: Broker) -> None:
+    """That of 5.5.0 which is busy for ever after a transaction; 4.9.7 has none."""
+    tasks = Path(f"/proc/{java_broker.process.pid}/task")
+    priorities = {
+        (task / "comm").read_text().strip(): os.getpriority(os.PRIO_PROCESS, int(task.name))
+        for task in tasks.iterdir()
+    }
+    calm = [name for name, priority in priorities.items() if priority == 19]
+    assert calm == (["TransactionalOp"] if peer.version == "5.5.0" else [])
+
+
 def test_servers_end_when_the_process_that_started_them_is_killed(
     peer: Peer, tmp_path: Path
 ) -> None:
