@@ -482,9 +482,9 @@ def test_swallowing_a_sync_error_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
     """The planted bug: a message is acknowledged though its sync has failed."""
     honest = MappedFile.sync
 
-    def sync(self: MappedFile) -> None:
+    def sync(self: MappedFile, start: int = 0, end: int = 0) -> None:
         with suppress(OSError):
-            honest(self)
+            honest(self, start, end)
 
     numbers = log_sync_numbers()
     monkeypatch.setattr(MappedFile, "sync", sync)
@@ -496,11 +496,11 @@ def test_trying_a_failed_sync_again_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     """The other planted bug: the second sync succeeds, for the system has given the data up."""
     honest = MappedFile.sync
 
-    def sync(self: MappedFile) -> None:
+    def sync(self: MappedFile, start: int = 0, end: int = 0) -> None:
         try:
-            honest(self)
+            honest(self, start, end)
         except OSError:
-            honest(self)
+            honest(self, start, end)
 
     numbers = log_sync_numbers()
     monkeypatch.setattr(MappedFile, "sync", sync)
