@@ -155,13 +155,15 @@ class Disk:
 
         A sync takes the right to write to them from the process one by one, and interrupts who is
         writing for each. Of those that are not mapped there is nothing to take; who looks at them
-        again gets them back from the system's memory, some at a time.
+        again gets them back from the system's memory, some at a time. Where the system refuses,
+        as for memory that somebody has locked, a sync only takes longer.
         """
         mapping = view.obj
         if sys.platform != "linux" or not isinstance(mapping, mmap.mmap):
             return
         for at in range(start - start % mmap.PAGESIZE, end, _DETACHED_BYTES):
-            mapping.madvise(mmap.MADV_DONTNEED, at, min(_DETACHED_BYTES, end - at))
+            with suppress(OSError):
+                mapping.madvise(mmap.MADV_DONTNEED, at, min(_DETACHED_BYTES, end - at))
 
     def sync_file_system(self, descriptor: int) -> bool:
         """Return when all files and names of a file system are on the disk; False if nobody can.

@@ -139,6 +139,8 @@ class Segments:
         self._mapped.clear()
         self._run = ()
         self._is_writable = False
+        self._ahead = None
+        self._expected = 0
 
     def _check_size(self, segment: Segment) -> None:
         size = self._files.size(segment.path)
@@ -365,11 +367,7 @@ class Segments:
             self._preparing = worker.submit(lambda: self._create(start), is_urgent=True)
 
     def _create(self, start: int) -> Segment:
-        segment = create_segment(self._files, self.directory, start, self.segment_bytes)
-        if self._ahead is not None:
-            assert segment.mapped is not None
-            segment.mapped.expect(0, min(self._step_bytes, self.segment_bytes))
-        return segment
+        return create_segment(self._files, self.directory, start, self.segment_bytes)
 
     def _take_prepared(self) -> None:
         """Take what the worker has made, or has failed to make."""

@@ -331,3 +331,16 @@ def test_what_was_written_through_a_map_is_there_after_its_pages_were_let_go(
     view.release()
     disk.close(descriptor)
     Disk().detach(memoryview(b"a simulated one"), 0, 15)
+
+
+def test_pages_that_cannot_be_let_go_are_no_error() -> None:
+    """The store would stop for it, and they are synced as well."""
+    refused: list[tuple[int, int]] = []
+
+    class Locked(mmap.mmap):
+        def madvise(self, option: int, start: int = 0, length: int = 0) -> None:
+            refused.append((start, length))
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+    Disk().detach(memoryview(Locked(-1, 8_192)), 4_097, 8_192)
+    assert refused == [(4_096, 4_096)]

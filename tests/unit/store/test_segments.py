@@ -738,7 +738,7 @@ def test_pages_are_asked_for_before_they_are_written_to(
     assert not expected, "there is nothing to write to yet"
     segments.roll()
     assert len(segments.room) == STEP
-    assert expected == [("0000", 0, STEP), ("0000", 0, STEP + AHEAD)]
+    assert expected == [("0000", 0, STEP + AHEAD)]
     expected.clear()
     seen = [len(segments.room)]
     while segments.widen(100):
@@ -752,7 +752,7 @@ def test_pages_are_asked_for_before_they_are_written_to(
     assert not segments.widen(SIZE - 8 - segments.written + 1)
     expected.clear()
     segments.roll(b"ending")
-    assert expected == [("4096", 0, STEP), ("4096", 0, STEP + AHEAD)]
+    assert expected == [("4096", 0, STEP + AHEAD)]
 
 
 def test_looking_ahead_begins_where_the_run_is(
@@ -771,3 +771,23 @@ def test_looking_ahead_begins_where_the_run_is(
     assert len(segments.room) == SIZE - 8
     assert segments.widen(3_050)
     assert expected[1:] == [("0000", 1_024 + AHEAD, SIZE)]
+
+
+def test_a_run_that_is_opened_again_asks_nobody_who_has_ended(
+    open_run: Callable[..., Segments], expected: list[tuple[str, int, int]]
+) -> None:
+    """Until it is told whom to ask; then from where it is."""
+    segments = open_run()
+    worker = Worker()
+    worker.start()
+    segments.look_ahead(worker, STEP, AHEAD)
+    segments.roll()
+    assert worker.stop()
+    segments.close()
+    expected.clear()
+    segments.load()
+    segments.set_positions(2_000, 0)
+    assert len(segments.room) == SIZE - 8
+    assert not expected
+    segments.look_ahead(InlineWorker(), STEP, AHEAD)
+    assert expected == [("0000", 2_000, 2_048 + AHEAD)]
