@@ -19,10 +19,24 @@ REPORTING: Final = ("tests/fault/", "tests/fuzz/", "tests/issues/")
 
 REPORT_CHARS_MAX: Final = 600
 FAILURE_CHARS_MAX: Final = 2000
+_CRASHES: Final[list[object]] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("PYTHONASYNCIODEBUG", "1")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object, error: object | None) -> None:
+    """A process of pytest-xdist has ended; with an error, tests were left that nobody runs."""
+    if error:
+        _CRASHES.append(error)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Do not let a run that is not whole look like one in which single tests failed."""
+    if _CRASHES:
+        session.exitstatus = pytest.ExitCode.INTERRUPTED
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
