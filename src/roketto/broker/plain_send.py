@@ -15,7 +15,7 @@ from roketto.broker.topics import SendTarget
 from roketto.protocol.bytescan import find_byte
 from roketto.protocol.headers.base import I32_MAX
 from roketto.protocol.sysflags import COMPRESSED, COMPRESSION_TYPE, HOST_BITS, MULTI_TAGS
-from roketto.protocol.utf8 import decode_utf8
+from roketto.protocol.utf8 import decode_utf8, encode_utf8
 from roketto.remoting.connection import Connection
 
 _UNUSUAL_BITS: Final = ~(COMPRESSED | MULTI_TAGS | HOST_BITS | COMPRESSION_TYPE)
@@ -113,21 +113,29 @@ def store_plain(
     if properties[-1] != _ITEM_END:
         properties += b"\x02"
     window: DedupWindow | None = None
-    identity: str | None = None
+    identity = b""
     if not target.is_plain:
         window = target.window
         assert window is not None
-        identity = window.identity(properties) if window.is_by_keys else decode_utf8(key)
-        if not window.is_ready or (identity is not None and window.find(identity) >= 0):
+        identity = _identity(window, properties, key)
+        if not window.is_ready or (identity and window.find_bytes(identity) >= 0):
             return NOT_PLAIN  # it has to wait, or may be a duplicate
     stored = store.appender.append_fields(
         target.name, target.field, queue_id, flag, sys_flag, born_time_ms, connection.peer_host,
         sending.store_host, body, properties + sending.own_properties,
     )  # fmt: skip
-    if window is not None and identity is not None:
-        window.remember(identity, stored[1])
+    if window is not None and identity:
+        window.remember_bytes(identity, stored[1])
     context.stats.note_put(target.name, queue_id, 1, stored[2], store.log.store_time_ms)
     return stored
+
+
+def _identity(window: DedupWindow, properties: bytes, key: bytes) -> bytes:
+    """What tells a message from others, as bytes that are the same whichever way it comes."""
+    if not window.is_by_keys and key.isascii():
+        return key
+    found = window.identity(properties) if window.is_by_keys else decode_utf8(key)
+    return b"" if found is None else encode_utf8(found)
 
 
 def has_plain_fields(

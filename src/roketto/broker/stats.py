@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from mypy_extensions import i64
+
 from roketto.broker.latency import Latency
 from roketto.broker.mornings import Mornings
 from roketto.broker.stats_topics import ALL_QUEUES, GROUP_METERS, GroupStats, TopicStats
@@ -66,12 +68,23 @@ class Statistics:
     """
 
     __slots__ = (
-        "_clock_ms", "_is_sync", "_is_wall_clock", "_last", "_latency_turned_s", "_meter_count",
-        "_meters_max", "_recent", "_requests", "_topics", "_unsure", "_windows", "bytes_in",
-        "bytes_out", "get", "get_max_ms", "get_missed", "has_detail", "is_counting", "latency",
-        "left_out", "mornings", "plain_ends", "plain_pulls", "plain_sends", "put", "put_aside",
-        "put_failed", "refusals", "started_ms", "started_s", "system_get", "system_put",
+        "_clock_ms", "_is_sync", "_is_wall_clock", "_last", "_last_topic", "_latency_turned_s",
+        "_meter_count", "_meters_max", "_new_count", "_new_size", "_new_times", "_put", "_recent",
+        "_requests", "_topics", "_unsure", "_windows", "bytes_in", "bytes_out", "get",
+        "get_max_ms", "get_missed", "has_detail", "is_counting", "latency", "left_out",
+        "mornings", "plain_ends", "plain_pulls", "plain_sends", "put_aside", "put_failed",
+        "refusals", "started_ms", "started_s", "system_get", "system_put",
     )  # fmt: skip
+
+    # First what a put needs: it lies together, and nothing else is touched for the next one.
+    is_counting: bool
+    _is_wall_clock: bool
+    _is_sync: bool
+    _last_topic: str
+    _last: TopicStats | None
+    _new_times: i64
+    _new_count: i64
+    _new_size: i64
 
     def __init__(
         self,
@@ -85,8 +98,15 @@ class Statistics:
         started_s = now_s()
         self.started_s: float = started_s
         self.started_ms: int = clock_ms()
-        self.is_counting: bool = True
+        self.is_counting = True
         """Whether puts count; only a benchmark says no, to see what that costs."""
+        # The topic of the last put, which is mostly that of the next; and what was put there since
+        # somebody has looked.
+        self._last = None
+        self._last_topic = ""
+        self._new_times = 0
+        self._new_count = 0
+        self._new_size = 0
         self.refusals: dict[tuple[int, int], int] = {}
         """(request code, response code) -> how often; the latter are our own, and few."""
         self.bytes_in: int = 0
@@ -97,8 +117,7 @@ class Statistics:
         """The same of pulls."""
         self.plain_ends: int = 0
         """The same of commits."""
-        self.put: Meter = Meter()
-        """Everything that was stored."""
+        self._put: Meter = Meter()
         self.put_aside: Meter = Meter()
         """What of it Java counts for the store only."""
         self.put_failed: int = 0
@@ -115,8 +134,8 @@ class Statistics:
         self.left_out: int = 0
         self._clock_ms: Callable[[], int] = clock_ms
         # The usual clock is called by its name, which compiled code does without a look at it.
-        self._is_wall_clock: bool = clock_ms is wall_ms
-        self._is_sync: bool = is_sync
+        self._is_wall_clock = clock_ms is wall_ms
+        self._is_sync = is_sync
         self._latency_turned_s: float = started_s
         self.has_detail: bool = enable_detail_stat
         """Whether queues are told apart where Java tells them apart."""
@@ -124,12 +143,10 @@ class Statistics:
         self._meters_max: int = meters_max
         self._requests: dict[int, int] = {UNKNOWN_CODE: 0} | {int(code): 0 for code in RequestCode}
         self._topics: dict[str, TopicStats] = {}
-        self._last: TopicStats | None = None
-        """The topic of the last put, which is mostly that of the next."""
         self._unsure: list[str] = []
         """Topics that may have something that is silent."""
         self._windows: Windows = Windows(started_s)
-        self._windows.wake(self.put)
+        self._windows.wake(self._put)
         self._windows.wake(self.get)
         self._recent: deque[tuple[float, int, int, int, int]] = deque(maxlen=_RECENT_MAX)
         """When, and by then: messages put, gets that found some, gets that missed, messages got."""
@@ -161,31 +178,46 @@ class Statistics:
         """
         if not self.is_counting:
             return
-        total = self.put
-        if not total.is_awake:
-            self._windows.wake(total)
-        total.times += 1
-        total.count += count
-        total.size += size
+        if topic != self._last_topic and not self._turn_to(topic):
+            self._note(self._put, count, size)
+            self._note_latency((wall_ms() if self._is_wall_clock else self._clock_ms()) - stored_ms)
+            return
+        self._new_times += 1
+        self._new_count += count
+        self._new_size += size
         taken_ms = (wall_ms() if self._is_wall_clock else self._clock_ms()) - stored_ms
-        if taken_ms > 0 and not self._is_sync:
-            self.latency.note(taken_ms)
         found = self._last
-        if found is None or found.topic != topic:
-            found = self._topics.get(topic) or self._add_topic(topic)
-            if found is None:
-                return
-            self._last = found
-        meter = found.put
-        if not meter.is_awake:
-            self._windows.wake(meter)
-        meter.times += 1
-        meter.count += count
-        meter.size += size
+        assert found is not None
         if taken_ms > 0:
+            self._note_latency(taken_ms)
             self._note_queue(found.latency, queue_id, taken_ms, 0)
         if found.is_system:
             self._note_system_put(found, queue_id, count, size)
+
+    def _turn_to(self, topic: str) -> bool:
+        """Let puts count for another topic from now on; False if there is no room for it."""
+        self._settle()
+        found = self._topics.get(topic) or self._add_topic(topic)
+        self._last = found
+        self._last_topic = "" if found is None else topic
+        return found is not None
+
+    def _settle(self) -> None:
+        """Add to the meters what was put since somebody has looked at them."""
+        found = self._last
+        if found is None or not self._new_times:
+            return
+        for meter in (self._put, found.put):
+            if not meter.is_awake:
+                self._windows.wake(meter)
+            meter.times += self._new_times
+            meter.count += self._new_count
+            meter.size += self._new_size
+        self._new_times = self._new_count = self._new_size = 0
+
+    def _note_latency(self, taken_ms: int) -> None:
+        if taken_ms > 0 and not self._is_sync:
+            self.latency.note(taken_ms)
 
     def _note_system_put(self, found: TopicStats, queue_id: int, count: int, size: int) -> None:
         self._note(self.put_aside if found.is_aside else self.system_put, count, size)
@@ -201,7 +233,7 @@ class Statistics:
         if topic == SCHEDULE_TOPIC:
             self.note_put(topic, queue_id, 1, size, stored_ms)
         else:
-            self._note(self.put, 1, size)
+            self._note(self._put, 1, size)
             self._note(self.put_aside, 1, size)
 
     def note_delivered(self, queue_id: int, size: int) -> None:
@@ -295,6 +327,7 @@ class Statistics:
         True if there is more to do than one turn should take: call it again, with the same time,
         as soon as whatever else waits was done.
         """
+        self._settle()
         if not self._recent or now_s > self._recent[-1][0]:
             self._look(now_s)
         if self._windows.step():
@@ -305,7 +338,7 @@ class Statistics:
         return self._forget_silent()
 
     def _look(self, now_s: float) -> None:
-        total, get = self.put, self.get
+        total, get = self._put, self.get
         self._recent.append((now_s, total.count, get.times, self.get_missed, get.count))
         if now_s - self._latency_turned_s >= _PERIOD_S:
             self._latency_turned_s = now_s
@@ -322,7 +355,7 @@ class Statistics:
             if found is not None and self._is_empty(found):
                 self._release([found.put])
                 del self._topics[name]
-                self._last = None
+                self._forget_last(name)
         return bool(self._unsure)
 
     def _is_empty(self, found: TopicStats) -> bool:
@@ -348,10 +381,10 @@ class Statistics:
 
     def forget_topic(self, topic: str) -> None:
         """The topic was deleted."""
+        self._forget_last(topic)
         found = self._topics.pop(topic, None)
         if found is not None:
             self._release(found.meters())
-            self._last = None
 
     def forget_group(self, group: str) -> None:
         """The group was deleted."""
@@ -359,6 +392,13 @@ class Statistics:
             taken = found.groups.pop(group, None)
             if taken is not None:
                 self._release(taken.meters())
+
+    def _forget_last(self, topic: str) -> None:
+        """Let the next put look for its topic again, if the last one was for this."""
+        if topic == self._last_topic:
+            self._settle()
+            self._last = None
+            self._last_topic = ""
 
     def _release(self, meters: list[Meter]) -> None:
         for meter in meters:
@@ -377,6 +417,12 @@ class Statistics:
         return self._requests
 
     @property
+    def put(self) -> Meter:
+        """Everything that was stored; to be read only."""
+        self._settle()
+        return self._put
+
+    @property
     def user_put_count(self) -> int:
         """Messages put into topics that are not of the system, as Java counts them."""
         return self.put.count - self.put_aside.count - self.system_put.count
@@ -389,6 +435,7 @@ class Statistics:
     @property
     def topics(self) -> dict[str, TopicStats]:
         """The topics that were used within a day; to be read only."""
+        self._settle()
         return self._topics
 
     def topic_tps(self, topic: str) -> float:

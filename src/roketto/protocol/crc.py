@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-from librt.strings import BytesWriter
+from librt.strings import BytesWriter, read_i16_le, write_i16_le
 from mypy_extensions import i64
 
 from roketto.protocol import property_names
@@ -31,6 +31,7 @@ CRC_PROPERTY_PREFIX: Final = _NAME.encode() + b"\x01"
 """How the property begins."""
 _PREFIX: Final = CRC_PROPERTY_PREFIX
 _NAME_LAST: Final = _PREFIX[-2]
+_PROPERTY_END: Final = 0x02
 _MASK: Final = 0x7FFF_FFFF
 _DIGITS: Final = [(b"%03d" % number)[::-1] for number in range(1_000)]
 """The numbers below a thousand, the least significant digit first."""
@@ -40,6 +41,9 @@ _ENDS: Final = [b"%d\x02" % number for number in range(5)]
 """The last digit of the value, and what ends the property."""
 _PARTS: Final = 5
 """A record, and the four parts of its property."""
+_PAIRS: Final = b"".join([(b"%02d" % number)[::-1] for number in range(100)])
+"""The numbers below a hundred in the same way, one behind the other: to compiled code two of these
+bytes are a number, where a text has to be fetched from wherever it lies."""
 
 
 def find_crc32() -> Callable[[bytes | bytearray | memoryview], int]:
@@ -85,10 +89,13 @@ def encode_crc_property(crc: int) -> bytes:
 def write_crc_property(writer: BytesWriter, record: bytes) -> None:
     """Write the property of a record that lacks nothing else."""
     crc: i64 = crc32(record) & _MASK
-    writer.write(_STARTS[crc % 1_000])
-    writer.write(_DIGITS[crc // 1_000 % 1_000])
-    writer.write(_DIGITS[crc // 1_000_000 % 1_000])
-    writer.write(_ENDS[crc // 1_000_000_000])
+    writer.write(_PREFIX)
+    write_i16_le(writer, read_i16_le(_PAIRS, 2 * (crc % 100)))
+    write_i16_le(writer, read_i16_le(_PAIRS, 2 * (crc // 100 % 100)))
+    write_i16_le(writer, read_i16_le(_PAIRS, 2 * (crc // 10_000 % 100)))
+    write_i16_le(writer, read_i16_le(_PAIRS, 2 * (crc // 1_000_000 % 100)))
+    write_i16_le(writer, read_i16_le(_PAIRS, 2 * (crc // 100_000_000)))
+    writer.append(_PROPERTY_END)
 
 
 def join_with_crcs(records: list[bytes]) -> bytes:
