@@ -116,8 +116,9 @@ class DedupWindow:
     """
 
     __slots__ = (
-        "_bound", "_mark_ms", "_marks", "_order", "_owner", "_places", "_room", "_window_ms",
-        "is_by_keys", "is_ready", "ready", "seconds", "topic",
+        "_bound", "_floor", "_has_replaced", "_mark_ms", "_marks", "_next_part", "_order",
+        "_owner", "_places", "_room", "_window_ms", "is_by_keys", "is_ready", "ready", "seconds",
+        "topic",
     )  # fmt: skip
 
     def __init__(self, owner: "Windows", topic: str, seconds: int, is_by_keys: bool) -> None:
@@ -138,6 +139,11 @@ class DedupWindow:
         self._marks: deque[tuple[int, int]] = deque()
         """Times, and the log offsets that everything before them is below."""
         self._bound: int = 0
+        self._floor: i64 = 0
+        """What is below that in the log is forgotten."""
+        self._has_replaced: bool = False
+        """Whether an id was known when it was noted, and so comes twice in the order."""
+        self._next_part: i64 = 0
 
     def __len__(self) -> int:
         """How many ids it takes the room of."""
@@ -159,7 +165,7 @@ class DedupWindow:
     def find_bytes(self, identity: bytes) -> i64:
         """``find`` for an id as it stands in a property string."""
         number: i64 = hash(identity)
-        return self._places[number & _LAST_BITS].find(number)
+        return self._places[number & _LAST_BITS].find(number, self._floor)
 
     def remember_bytes(self, identity: bytes, log_offset: i64) -> None:
         """``remember`` for such an id."""
@@ -168,7 +174,8 @@ class DedupWindow:
             self._owner.make_room(self)
         room.left -= 1
         number: i64 = hash(identity)
-        self._places[number & _LAST_BITS].put(number, log_offset)
+        if self._places[number & _LAST_BITS].put(number, log_offset, self._floor):
+            self._has_replaced = True
         self._order.add(number, log_offset)
 
     def recall(self, identity: str, log_offset: int, store_time_ms: int, *, is_last: bool) -> None:
@@ -202,12 +209,10 @@ class DedupWindow:
         order = self._order
         bound: i64 = self._bound
         for _ in range(count_max):
-            if not order.count:
+            if not order.count or order.first()[1] >= bound:
+                self._tidy()
                 return False
-            number, log_offset = order.first()
-            if log_offset >= bound:
-                return False
-            self._forget(number, log_offset)
+            self._forget_first()
         return True
 
     def forget_oldest(self, count: i64) -> int:
@@ -215,16 +220,35 @@ class DedupWindow:
         order = self._order
         newest = 0
         for _ in range(min(count, order.count)):
-            number, log_offset = order.first()
-            if self._forget(number, log_offset):
+            if self._is_first_newest():
                 newest += 1
+            self._forget_first()
         return newest
 
-    def _forget(self, number: i64, log_offset: i64) -> bool:
-        """Forget what is the first of its order; whether it was the newest of its id."""
-        self._order.drop_first()
+    def _is_first_newest(self) -> bool:
+        if not self._has_replaced:  # as ever, but where there are transactions
+            return True
+        number, log_offset = self._order.first()
+        return self._places[number & _LAST_BITS].find(number, self._floor) == log_offset
+
+    def _forget_first(self) -> None:
+        """Forget what is the first of the order, and so what is before the next one in the log.
+
+        One that was noted while others were still read again stays until these are gone.
+        """
+        order = self._order
+        floor = order.first()[1] + 1
+        order.drop_first()
+        if order.count:
+            floor = order.first()[1]
+        if floor > self._floor:
+            self._floor = floor
         self._room.left += 1
-        return self._places[number & _LAST_BITS].remove(number, log_offset)
+
+    def _tidy(self) -> None:
+        """Let another one of the tables give its room back."""
+        self._next_part = self._next_part + 1 & _LAST_BITS
+        self._places[self._next_part].tidy(self._floor)
 
     def clear(self) -> None:
         """Give its room back: nobody uses it any more."""

@@ -5,8 +5,13 @@ A slot is two numbers side by side, the hash and the log offset with one added, 
     slots    | hash, place + 1 | hash, place + 1 | 0, 0 | hash, place + 1 | ...
                  ^ the hash says where to look first; what does not fit there is behind it
 
-So an id takes 24 to 48 bytes, a third of what it takes in a dict, and is mostly found with one look
-at the memory. Nothing is allocated for it, and no garbage collection visits it.
+Ids are forgotten in the order of the log, so nobody removes them: what leads below a floor that
+rises is dead. A dead slot is taken by the next id that passes it, and when too few are free, those
+that are alive move to a new table. To visit each id once more, wherever it lies, would take as long
+as finding it.
+
+So an id takes 24 to 64 bytes, less than in a dict, and is mostly found with one look at the memory.
+Nothing is allocated for it, and no garbage collection visits it.
 """
 
 from typing import Final
@@ -27,15 +32,18 @@ _SKIPPED_BITS: Final = 6
 class IdTable:
     """Hashes of ids, and the log offsets that they lead to; it is as large as it has to be.
 
-    table.put(hash(identity), log_offset)
-    table.find(hash(identity))                  # UNKNOWN, or the log offset
-    table.remove(hash(identity), log_offset)    # unless it leads somewhere else by now
+    table.put(hash(identity), log_offset, floor)
+    table.find(hash(identity), floor)           # UNKNOWN, or the log offset, which is not below
+    table.tidy(floor)                           # once in a while: gives room back
+
+    The floor never sinks.
     """
 
-    __slots__ = ("_last", "_slots", "count")
+    __slots__ = ("_last", "_slots", "used")
 
     def __init__(self) -> None:
-        self.count: i64 = 0
+        self.used: i64 = 0
+        """Slots that are not free; those of them that are dead count."""
         self._slots: vec[i64] = vec[i64]([0] * (2 * SLOTS_LEAST))
         self._last: i64 = SLOTS_LEAST - 1
         """The number of the last slot, all of whose bits are set."""
@@ -45,59 +53,64 @@ class IdTable:
         """How many there are, most of them free."""
         return self._last + 1
 
-    def find(self, number: i64) -> i64:
-        """Where a hash leads to; UNKNOWN if it is not there."""
-        return self._slots[2 * self._slot_of(number) + 1] - 1
-
-    def put(self, number: i64, log_offset: i64) -> None:
-        """Let a hash lead to a log offset from now on."""
-        at = self._slot_of(number)
-        is_new = not self._slots[2 * at + 1]
-        self._slots[2 * at] = number
-        self._slots[2 * at + 1] = log_offset + 1
-        if is_new:
-            self.count += 1
-            if 3 * self.count > 2 * (self._last + 1):
-                self._resize(2 * (self._last + 1))
-
-    def remove(self, number: i64, log_offset: i64) -> bool:
-        """Forget a hash, but only if it leads to this log offset: whether it did."""
-        at = self._slot_of(number)
-        if self._slots[2 * at + 1] != log_offset + 1:
-            return False
-        self._free(at)
-        self.count -= 1
-        if self._last >= SLOTS_LEAST and 8 * self.count <= self._last:
-            self._resize((self._last + 1) >> 1)
-        return True
-
-    def _slot_of(self, number: i64) -> i64:
-        """The slot of a hash, or the free one where it belongs."""
+    def find(self, number: i64, floor: i64) -> i64:
+        """Where a hash leads to; UNKNOWN if it is not there, or dead."""
         slots, last = self._slots, self._last
         at = number >> _SKIPPED_BITS & last
         while slots[2 * at + 1] and slots[2 * at] != number:
             at = at + 1 & last
-        return at
+        place = slots[2 * at + 1] - 1
+        return place if place >= floor else UNKNOWN
 
-    def _free(self, hole: i64) -> None:
-        """Free a slot; what is behind it and belongs before comes forward, so that it is found."""
+    def put(self, number: i64, log_offset: i64, floor: i64) -> bool:
+        """Let a hash lead to a log offset from now on; whether it led to another one."""
         slots, last = self._slots, self._last
-        at = hole + 1 & last
-        while slots[2 * at + 1]:
-            wanted = slots[2 * at] >> _SKIPPED_BITS & last
-            if at - wanted & last >= at - hole & last:
-                slots[2 * hole] = slots[2 * at]
-                slots[2 * hole + 1] = slots[2 * at + 1]
-                hole = at
+        at = number >> _SKIPPED_BITS & last
+        dead: i64 = -1
+        while slots[2 * at + 1] and slots[2 * at] != number:
+            if dead < 0 and slots[2 * at + 1] <= floor:
+                dead = at
             at = at + 1 & last
-        slots[2 * hole + 1] = 0
+        was_alive = slots[2 * at + 1] > floor
+        if not slots[2 * at + 1]:
+            if dead >= 0:
+                at = dead
+            else:
+                self.used += 1
+        slots[2 * at] = number
+        slots[2 * at + 1] = log_offset + 1
+        if 3 * self.used > 2 * (last + 1):
+            self._move(floor)
+        return was_alive
 
-    def _resize(self, slot_count: i64) -> None:
+    def tidy(self, floor: i64) -> None:
+        """Give room back if most of it is dead or free."""
+        if self._last >= SLOTS_LEAST and 8 * self._count(floor) <= self._last:
+            self._move(floor)
+
+    def _count(self, floor: i64) -> i64:
+        """How many are alive."""
+        slots = self._slots
+        alive: i64 = 0
+        for at in range(1, len(slots), 2):
+            if slots[at] > floor:
+                alive += 1
+        return alive
+
+    def _move(self, floor: i64) -> None:
+        """Leave what is dead behind; at most half of the new table is used then."""
         old = self._slots
-        self._slots = vec[i64]([0] * (2 * slot_count))
-        self._last = slot_count - 1
-        for at in range(0, len(old), 2):
-            if old[at + 1]:
-                to = self._slot_of(old[at])
-                self._slots[2 * to] = old[at]
-                self._slots[2 * to + 1] = old[at + 1]
+        alive = self._count(floor)
+        slot_count: i64 = SLOTS_LEAST
+        while slot_count < 2 * alive:
+            slot_count *= 2
+        slots = vec[i64]([0] * (2 * slot_count))
+        last = slot_count - 1
+        for begin in range(0, len(old), 2):
+            if old[begin + 1] > floor:
+                at = old[begin] >> _SKIPPED_BITS & last
+                while slots[2 * at + 1]:
+                    at = at + 1 & last
+                slots[2 * at] = old[begin]
+                slots[2 * at + 1] = old[begin + 1]
+        self._slots, self._last, self.used = slots, last, alive

@@ -164,6 +164,21 @@ def test_a_message_that_takes_the_place_of_another_is_found() -> None:
     assert [window.find(one) for one in "abc"] == [UNKNOWN, UNKNOWN, 400]
 
 
+def test_one_that_comes_while_others_are_read_again_costs_none_of_them() -> None:
+    """It is behind them in the log, and was noted before them."""
+    windows = Windows(4)
+    window = window_of(windows)
+    window.remember("new", 900)
+    for number in range(1, 4):
+        window.recall(f"old {number}", number * 100, 1_000, is_last=False)
+    window.remember("last", 1_000)
+    assert [window.find(f"old {number}") for number in range(1, 4)] == [100, 200, 300]
+    window.remember("very last", 1_100)
+    assert [window.find(f"old {number}") for number in range(1, 4)] == [UNKNOWN, 200, 300]
+    assert (window.find("last"), window.find("very last")) == (1_000, 1_100)
+    assert windows.room.forgotten == 2
+
+
 def test_what_is_read_again_counts_as_it_came() -> None:
     """The first of an id, unless another is said to have taken its place."""
     window = window_of(Windows(10), seconds=10)
