@@ -35,9 +35,13 @@ def measure_once(report: Report, rig: Rig) -> None:
 
 
 def _take_turns(rig: Rig, server: Server, load: Load) -> tuple[list[float], list[float]]:
-    """Of each round the share of the rate, and the microseconds more."""
+    """Of each round the share of the rate, and the microseconds more.
+
+    As many rounds begin with one topic as with the other: the second one finds the disk busy with
+    what the first one has left.
+    """
     shares, costs_us = [], []
-    for number in range(rig.sizes.rounds):
+    for number in range(rig.sizes.rounds + rig.sizes.rounds % 2):
         topics = [TOPIC, ONCE_TOPIC] if number % 2 == 0 else [ONCE_TOPIC, TOPIC]
         found = {topic: _measure(rig, server, topic, load) for topic in topics}
         off, on = found[TOPIC], found[ONCE_TOPIC]
