@@ -28,9 +28,9 @@ from mypy_extensions import i64
 from roketto.clock import monotonic_s
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.command import ONE_WAY_FLAG, Body, Command, decode_command, encode_head
-from roketto.protocol.errors import ProtocolError, RecordError, RequestError
+from roketto.protocol.errors import ProtocolError, RequestError
 from roketto.protocol.frame import LENGTH_BYTES, FrameDecoder, whole_frame
-from roketto.protocol.hosts import NO_HOST, encode_host
+from roketto.protocol.hosts import NO_HOST
 from roketto.remoting.errors import (
     ConnectionLostError,
     RemotingError,
@@ -41,6 +41,7 @@ from roketto.remoting.lane import Lane
 from roketto.remoting.load import Load
 from roketto.remoting.memo import Memo
 from roketto.remoting.outlet import Outlet
+from roketto.remoting.peer_address import address_text, host_bytes
 from roketto.remoting.settings import ConnectionSettings
 from roketto.remoting.vigil import Vigil, Writer
 
@@ -51,6 +52,10 @@ Handler: TypeAlias = "Callable[[Connection, Command], Reply]"
 
 _FLUSH_BYTES = 256 * 1024
 """Answers of one read go out together, but not more than this is held back for it."""
+
+_CALL_PIECES_MAX = 32
+"""Heads and bodies of our own requests that leave together: the peer begins with these while we
+still write others."""
 
 _opaques = count(1)
 
@@ -147,7 +152,7 @@ class Connection(Writer):
             if self._writable is not None:  # the call's own timer ends this wait, too
                 await asyncio.wait((self._writable, call), return_when=asyncio.FIRST_COMPLETED)
             if not call.done():
-                self._send(command)
+                self._send_call(command)
             return await call
         finally:
             timer.cancel()
@@ -227,6 +232,11 @@ class Connection(Writer):
         return bool(self._tasks or self._held)
 
     @property
+    def bytes_in(self) -> int:
+        """What has come from the peer; of a server's connection, from all its peers."""
+        return self._load.bytes_in
+
+    @property
     def waiting(self) -> int:
         """How many requests have been read and wait until they may be handled."""
         return len(self._frames)
@@ -275,8 +285,8 @@ class Connection(Writer):
         self._transport.set_write_buffer_limits(self._settings.write_buffer_bytes_max)
         self._outlet = Outlet(self._transport, self._plain)
         peername = transport.get_extra_info("peername")
-        self.peer = _address_text(peername)
-        self.peer_host = _host_bytes(peername)
+        self.peer = address_text(peername)
+        self.peer_host = host_bytes(peername)
         self._reading = True
 
     def data_received(self, data: bytes) -> None:
@@ -478,6 +488,18 @@ class Connection(Writer):
             self._queue(command)
             self._flush()
 
+    def _send_call(self, command: Command) -> None:
+        """Where several callers have requests under way, those of a turn are one write: a write
+        each costs more than all the rest of a request."""
+        if self.closed:
+            return
+        self._queue(command)
+        if len(self._calls) == 1 or len(self._out) >= _CALL_PIECES_MAX:
+            self._flush()
+        elif not self._flush_soon:
+            self._flush_soon = True
+            self._loop.call_soon(self._flush_replies)
+
     def _queue(self, command: Command) -> None:
         if not command.views:
             self.put(encode_head(command), command.body)
@@ -498,7 +520,7 @@ class Connection(Writer):
 
     def _flush_replies(self) -> None:
         self._flush_soon = False
-        self._flush()
+        self.flush()
 
     def _flush(self) -> None:
         out = self._out
@@ -573,20 +595,3 @@ def failure_answer(request: Command, error: Exception) -> Command:
     if not isinstance(error, RemotingError):
         log.error("request code %d failed", request.code, exc_info=error)
     return request.answer(ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")
-
-
-def _host_bytes(peername: Any) -> bytes:
-    """The peer's address as records have it (hosts.py)."""
-    if not peername:
-        return NO_HOST
-    try:
-        return encode_host(peername[0], peername[1])
-    except RecordError:  # an IPv6 address with a zone
-        return NO_HOST
-
-
-def _address_text(peername: Any) -> str:
-    if not peername:
-        return "unknown"
-    host, port = peername[0], peername[1]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

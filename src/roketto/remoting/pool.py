@@ -3,11 +3,15 @@
 Callers that need the same address at the same time share one attempt. After a failed attempt the
 address is left alone for a while that doubles with each failure; a caller in that time gets the
 failure at once, so that it can turn to another server instead of waiting.
+
+A connection on which nothing at all came for the whole time of a request is given up: something
+between the two ends may have forgotten it, and a new one may work.
 """
 
 import asyncio
 import ssl
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 from roketto.clock import monotonic_s
 from roketto.protocol.codes import ResponseCode
@@ -21,6 +25,9 @@ _BACKOFF_FIRST_S = 0.1
 _BACKOFF_MAX_S = 5.0
 _BACKOFF_KEPT_S = 60.0
 """An address that nobody has asked for since is forgotten."""
+_SILENCE_MS = 3_000
+"""A request that had less time says nothing about its connection. Java closes after any timeout of
+a synchronous request, by default after this one."""
 _SWEEP_S = 1.0
 
 
@@ -34,8 +41,8 @@ class _Backoff:
         self.until_s = 0.0
         self.reason = ""
 
-    def fail(self, reason: str) -> None:
-        self.delay_s = min(max(self.delay_s * 2, _BACKOFF_FIRST_S), _BACKOFF_MAX_S)
+    def fail(self, reason: str, delay_s_max: float) -> None:
+        self.delay_s = min(max(self.delay_s * 2, _BACKOFF_FIRST_S), delay_s_max)
         self.until_s = monotonic_s() + self.delay_s
         self.reason = reason
 
@@ -55,11 +62,15 @@ class Pool:
         settings: ConnectionSettings | None = None,
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
         tls: ssl.SSLContext | None = None,
+        backoff_max_s: float = _BACKOFF_MAX_S,
     ) -> None:
+        self.on_connect: Callable[[str], None] | None = None
+        """Called with the address whenever a connection was made, before it is used."""
         self._handler = handler
         self._settings = settings or ConnectionSettings()
         self._connect_timeout_ms = connect_timeout_ms
         self._tls = tls
+        self._backoff_max_s = backoff_max_s
         self._connections: dict[str, Connection] = {}
         self._attempts: dict[str, asyncio.Task[Connection]] = {}
         self._backoffs: dict[str, _Backoff] = {}
@@ -74,7 +85,14 @@ class Pool:
         """
         deadline_s = monotonic_s() + timeout_ms / 1000
         connection = await self.connection(address, timeout_ms)
-        answer = await connection.request(command, _left_ms(deadline_s, address, timeout_ms))
+        left_ms = _left_ms(deadline_s, address, timeout_ms)
+        heard_bytes = connection.bytes_in
+        try:
+            answer = await connection.request(command, left_ms)
+        except RequestTimeoutError:
+            if timeout_ms >= _SILENCE_MS and connection.bytes_in == heard_bytes:
+                connection.abort(f"nothing came for {timeout_ms} ms")
+            raise
         if answer.code != ResponseCode.GO_AWAY:
             return answer
         connection.close("the server asked to go away")
@@ -103,15 +121,15 @@ class Pool:
     async def close(self) -> None:
         """Close every connection; the pool is of no further use."""
         self._closed = True
-        tasks: list[asyncio.Task[Connection] | asyncio.Task[None]] = [*self._attempts.values()]
+        tasks: list[asyncio.Task[Any]] = [*self._attempts.values()]
         if self._sweeper is not None:
             tasks.append(self._sweeper)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for connection in tuple(self._connections.values()):
+        await _end(tasks)
+        connections = list(self._connections.values())
+        for connection in connections:
             connection.close("the client closes")
         self._connections.clear()
+        await _end([task for connection in connections for task in connection.tasks])
         await asyncio.sleep(0)
 
     def _start_attempt(self, address: str) -> asyncio.Task[Connection]:
@@ -139,11 +157,14 @@ class Pool:
                 tls=self._tls,
             )
         except ConnectError as error:
-            self._backoffs.setdefault(address, _Backoff()).fail(error.reason)
+            self._backoffs.setdefault(address, _Backoff()).fail(error.reason, self._backoff_max_s)
             raise
         self._backoffs.pop(address, None)
+        connection.peer = address  # callers and routes know it by this, whatever it resolves to
         self._connections[address] = connection
         connection.add_close_callback(lambda closed: self._forget(address, closed))
+        if self.on_connect is not None:
+            self.on_connect(address)
         return connection
 
     def _attempt_done(self, address: str, attempt: asyncio.Task[Connection]) -> None:
@@ -171,6 +192,14 @@ def _left_ms(deadline_s: float, address: str, timeout_ms: int) -> int:
     if left_ms <= 0:
         raise RequestTimeoutError(address, f"no answer within {timeout_ms} ms")
     return left_ms
+
+
+async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait for them; not for the one that does this, if it is among them."""
+    others = [task for task in tasks if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 async def _bounded(attempt: Awaitable[Connection], timeout_ms: int) -> Connection:

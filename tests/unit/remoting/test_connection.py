@@ -554,6 +554,33 @@ async def test_replies_of_one_turn_go_out_with_one_write() -> None:
     assert [answer.opaque for answer in transport.commands()] == [1, 2]
 
 
+async def test_requests_of_one_turn_go_out_with_one_write() -> None:
+    """One that nobody else's could go with is written at once."""
+    connection, transport = open_connection()
+    alone = asyncio.create_task(connection.request(Command(11), 5_000))
+    await asyncio.sleep(0)
+    assert len(transport.writes) == 1
+    others = [asyncio.create_task(connection.request(Command(12), 5_000)) for _ in range(3)]
+    await settle()
+    assert len(transport.writes) == 2
+    requests = transport.commands()
+    assert [request.code for request in requests] == [11, 12, 12, 12]
+    connection.data_received(frames(*(request.answer(0) for request in requests)))
+    answers = await asyncio.gather(alone, *others)
+    assert [answer.opaque for answer in answers] == [request.opaque for request in requests]
+
+
+async def test_requests_that_wait_for_their_write_end_with_the_connection() -> None:
+    """Nothing is written to a connection that is gone, and everybody is told."""
+    connection, transport = open_connection()
+    calls = [asyncio.create_task(connection.request(Command(11), 5_000)) for _ in range(3)]
+    await asyncio.sleep(0)
+    connection.abort("the test says so")
+    ends = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(end) for end in ends] == [ConnectionLostError] * 3
+    assert len(transport.writes) <= 1
+
+
 async def test_views_are_written_behind_their_head() -> None:
     """An answer in pieces is one frame, written at once."""
 
