@@ -34,8 +34,10 @@ MAY_IMPORT = {
         "config_file", "safe_file", "program",
     },
     "up": {"namesrv", "broker", "program", "options", "remoting", "store"},
+    "testing": {"up", "client", "protocol", "remoting", "clock"},
+    "pytest_plugin": {"testing"},
     "client": {"client", "protocol", "remoting", "clock"},
-    "admin": {"admin", "client", "protocol"},
+    "admin": {"admin", "client", "protocol", "clock"},
     "dashboard": {"dashboard", "admin"},
     "spark": {"spark", "client", "protocol"},
 }  # fmt: skip
