@@ -92,6 +92,11 @@ class Both:
     def name_server(self) -> str:
         return f"{HOST}:{self._names.port}"
 
+    @property
+    def address(self) -> str:
+        """Where the broker is."""
+        return f"{HOST}:{self._broker.port}"
+
     async def start(self) -> None:
         await start(self._names, f"{HOST}:{self._names_config.listen_port}")
         self._broker_config.namesrv_addr = self.name_server
@@ -108,9 +113,8 @@ class Both:
     def describe(self) -> str:
         """Where everything is and how to get there, in three lines."""
         root = self._broker_config.store_path_root_dir
-        broker = f"{HOST}:{self._broker.port}"
         return (
-            f"name server {self.name_server}, broker {broker}; Ctrl-C stops both\n"
+            f"name server {self.name_server}, broker {self.address}; Ctrl-C stops both\n"
             f"messages are kept in {root}; topics are created when they are first used\n"
             f'to connect: producer.setNamesrvAddr("{self.name_server}"), or'
             f" export NAMESRV_ADDR={self.name_server}"
