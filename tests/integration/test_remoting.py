@@ -181,6 +181,79 @@ async def test_go_away_makes_the_pool_connect_anew_and_ask_once_more() -> None:
         assert seen[0] is not seen[1]
 
 
+async def test_whoever_wants_to_know_hears_of_each_new_connection() -> None:
+    """By the address that was asked for, which also errors have, whatever it resolves to."""
+    port = free_port()
+    address = f"localhost:{port}"
+    made: list[str] = []
+    async with pooled() as pool:
+        pool.on_connect = made.append
+        for _ in range(2):
+            async with serving(port=port):
+                await pool.request(address, Command(1), 1_000)
+                await pool.request(address, Command(1), 1_000)
+                connection = await pool.connection(address, 1_000)
+            await until(lambda connection=connection: connection.closed)  # type: ignore[misc]
+        assert made == [address] * 2
+        assert connection.peer == address
+
+
+async def test_a_connection_on_which_nothing_comes_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """But not where only one answer of several is missing, or there was little time for it."""
+    monkeypatch.setattr("roketto.remoting.pool._SILENCE_MS", 50)
+
+    def answer_some(connection: Connection, request: Command) -> Reply:
+        return request.answer() if request.code == 2 else None
+
+    async def ask_beside(pool: Pool, address: str) -> None:
+        await asyncio.sleep(0.01)
+        await pool.request(address, Command(2), 1_000)
+
+    async with serving(answer_some) as server, pooled() as pool:
+        address = address_of(server)
+        first = await pool.connection(address, 1_000)
+        with pytest.raises(RequestTimeoutError):
+            await pool.request(address, Command(1), 20)
+        beside = asyncio.create_task(ask_beside(pool, address))
+        with pytest.raises(RequestTimeoutError):
+            await pool.request(address, Command(1), 50)
+        await beside
+        assert await pool.connection(address, 1_000) is first
+        other = asyncio.create_task(pool.request(address, Command(1), 30_000))
+        with pytest.raises(RequestTimeoutError):
+            await pool.request(address, Command(1), 50)
+        with pytest.raises(ConnectionLostError, match="connection lost: nothing came for 50 ms"):
+            await other
+        assert await pool.connection(address, 1_000) is not first
+        assert (await pool.request(address, Command(2), 1_000)).code == 0
+
+
+async def test_closing_a_pool_ends_what_servers_have_asked_of_it() -> None:
+    ended = asyncio.Event()
+    begun = asyncio.Event()
+
+    async def work(connection: Connection, request: Command) -> Command:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)  # it takes a moment to end
+            ended.set()
+        return request.answer()
+
+    def ask_back(connection: Connection, request: Command) -> Reply:
+        connection.send_one_way(Command(307))
+        return request.answer()
+
+    async with serving(ask_back) as server, pooled(handler=work) as pool:
+        await pool.request(address_of(server), Command(1), 1_000)
+        await begun.wait()
+        await pool.close()
+        assert ended.is_set()
+
+
 async def test_connections_above_the_caps_are_refused_and_accepted_again_later() -> None:
     """The cap in all, the cap per address, and room again after one has gone."""
     for cap in ("connections_max", "connections_per_address_max"):

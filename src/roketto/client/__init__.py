@@ -4,10 +4,9 @@ All that applications need can be imported from here. ``roketto.client.blocking`
 threads.
 """
 
-from typing import TYPE_CHECKING, Final
-
 from roketto.client.lazy import lazily
 
+TYPE_CHECKING = False  # typing alone would take longer than all the rest
 if TYPE_CHECKING:
     from roketto.client.active_consumer import IllegalConsumerError
     from roketto.client.allocation import (
@@ -173,7 +172,7 @@ __all__ = [
     "tracing",
 ]
 
-_WHERE: Final = {
+_WHERE: dict[str, str] = {
     "Averagely": "roketto.client.allocation",
     "AveragelyByCircle": "roketto.client.allocation",
     "BatchSettings": "roketto.client.send_settings",

@@ -16,12 +16,13 @@ from roketto.client.errors import (
     SendFailedError,
 )
 from roketto.client.hooks import SendHooks
+from roketto.client.marked import MarkedMessage, mark
 from roketto.client.message import Message, MessageQueue, ReceivedMessage, SendResult
 from roketto.client.recall import recall
 from roketto.client.replies import replies_of, request_marks
 from roketto.client.selectors import Selector, hash_of_key
 from roketto.client.send_settings import SendSettings
-from roketto.client.sending import Item, MarkedMessage, Preparation, mark
+from roketto.client.sending import Item, Preparation
 from roketto.client.settings import ClientSettings
 from roketto.client.targets import Target, Targets
 from roketto.clock import monotonic_s
@@ -50,7 +51,7 @@ class Producer:
     ``topics`` are asked for at the start, so that the first send need not.
 
     For those who derive from it: ``_send_alone`` sends one message as ``send`` does, but never in a
-    batch. Give it a ``MarkedMessage`` (sending.py) for properties that users do not set: a half
+    batch. Give it a ``MarkedMessage`` (marked.py) for properties that users do not set: a half
     message is ``mark(message, {"TRAN_MSG": "true", "PGROUP": self.group})``. ``check_transaction``
     is called when a broker asks about one. Whoever wants to know of each send adds a hook to
     ``hooks``.
@@ -177,8 +178,6 @@ class Producer:
         target = self._targets.known(message.topic)
         if target is None:
             target = await self._find(message.topic, deadline_s, limit_ms)
-        # What follows is not a coroutine of its own: with many sends at once, each level of them
-        # costs as much as a tenth of a send.
         outgoing = self._preparation.prepare(message, target.name)
         chosen = queue
         if queue is not None or selector is not None or message.sharding_key is not None:

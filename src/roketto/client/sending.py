@@ -5,10 +5,10 @@ it for another queue.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from typing import Final
 
 from roketto.client.errors import IllegalMessageError, RefusedError, UnreachableError
+from roketto.client.marked import REPLY
 from roketto.client.message import Message, MessageQueue, SendResult, SendStatus
 from roketto.client.send_settings import SendSettings
 from roketto.clock import wall_ms
@@ -23,10 +23,7 @@ from roketto.protocol.limits import PROPERTIES_BYTES_MAX
 from roketto.protocol.names import RETRY_PREFIX
 from roketto.protocol.sysflags import COMPRESSED, TRANSACTION_PREPARED
 
-__all__ = ["REPLY", "Item", "MarkedMessage", "Outgoing", "Preparation", "mark", "read_result"]
-
-REPLY: Final = "reply"
-"""The MSG_TYPE of a reply."""
+__all__ = ["Item", "Outgoing", "Preparation", "read_result"]
 
 _SEND: Final = int(RequestCode.SEND_MESSAGE_V2)
 _SEND_BATCH: Final = int(RequestCode.SEND_BATCH_MESSAGE)
@@ -37,30 +34,6 @@ _REGION: Final = "DefaultRegion"
 _UNIQ_KEY: Final = names.UNIQ_KEY
 _MSG_REGION: Final = names.MSG_REGION
 _TRACE_ON: Final = names.TRACE_ON
-
-
-@dataclass(slots=True)
-class MarkedMessage(Message):
-    """A message with properties that only clients set: of replies, transactions, retries.
-
-    ``marks`` win over what the fields say. ``broker_name`` is where it is sent first, if it can be.
-    """
-
-    marks: Mapping[str, str] = field(default_factory=dict)
-    broker_name: str = ""
-
-    def to_properties(self) -> dict[str, str]:
-        return {**Message.to_properties(self), **self.marks}
-
-
-def mark(message: Message, marks: Mapping[str, str]) -> MarkedMessage:
-    """The same message with marks; those it has already stay."""
-    values = {item.name: getattr(message, item.name) for item in fields(Message)}
-    if isinstance(message, MarkedMessage):
-        return MarkedMessage(
-            **values, marks={**message.marks, **marks}, broker_name=message.broker_name
-        )
-    return MarkedMessage(**values, marks=marks)
 
 
 class Item:
@@ -260,25 +233,15 @@ class Preparation:
                 f"a batch of {len(items)} messages for {first.topic} has {len(body)} bytes; it"
                 f" takes {self._body_bytes_max}: make several of it"
             )
-        properties = self._batch_properties(items)
+        # Brokers up to 5.3 put these behind the properties of each message, where they win. Java's
+        # clients of 5.x give the whole an id, which then is that of all its messages.
+        properties: dict[str, str] = {names.WAIT: "true" if first.wait_for_store else "false"}
+        if self._namespace:
+            properties[names.INSTANCE_ID] = self._namespace
         header = self._header(topic, 0, 0, _text(first.topic, properties), is_batch="true")
         ids = ",".join([item.message_id for item in items])
         messages = [item.message for item in items]
         return Outgoing(_SEND_BATCH, first.topic, messages, ids, properties, body, header)
-
-    def _batch_properties(self, items: Sequence[Item]) -> dict[str, str]:
-        """Those of the whole, for topics that keep it whole: an id, and the tag that all have."""
-        first = items[0].message
-        found = {
-            names.WAIT: "true" if first.wait_for_store else "false",
-            names.UNIQ_KEY: self._ids.next_id(wall_ms()),
-        }
-        tags = {item.message.tags for item in items}
-        if len(tags) == 1 and first.tags:
-            found[names.TAGS] = first.tags
-        if self._namespace:
-            found[names.INSTANCE_ID] = self._namespace
-        return found
 
 
 def _text(topic: str, properties: Mapping[str, str]) -> str:

@@ -191,12 +191,15 @@ class TraceDispatcher:
     def _by_topic(
         self, batch: Iterable[Sequence[Trace]]
     ) -> dict[tuple[str, str | None], list[Trace]]:
-        """Traces by where they go and whose they are; none that have no region, as in Java."""
+        """Traces by where they go and whose they are.
+
+        Messages of brokers of 4.9 name no region, and only a cloud needs one.
+        """
         found: dict[tuple[str, str | None], list[Trace]] = {}
         for traces in batch:
             region_id = traces[0].region_id if traces else None
-            if region_id is not None:
-                topic = _CLOUD_TOPIC_PREFIX + region_id if self.is_cloud else self.topic
+            if traces and (region_id is not None or not self.is_cloud):
+                topic = f"{_CLOUD_TOPIC_PREFIX}{region_id}" if self.is_cloud else self.topic
                 found.setdefault((topic, traces[0].topic), []).extend(traces)
         return found
 

@@ -33,10 +33,10 @@ from roketto.client.local_transaction import (
     TransactionState,
     prepared,
 )
+from roketto.client.marked import mark
 from roketto.client.message import Message, SendResult
 from roketto.client.producer import Producer
 from roketto.client.send_settings import SendSettings
-from roketto.client.sending import mark
 from roketto.client.settings import ClientSettings
 from roketto.client.transaction_checks import Checks
 from roketto.client.transaction_ends import EndHook, Ends, Half, TransactionResult

@@ -7,9 +7,9 @@ import pytest
 
 from roketto.client.batching import Batcher, split_result
 from roketto.client.errors import ClientError, IllegalMessageError, SendFailedError
+from roketto.client.marked import mark
 from roketto.client.message import Message, MessageQueue, SendResult, SendStatus
 from roketto.client.send_settings import BatchSettings, SendSettings
-from roketto.client.sending import mark
 from roketto.protocol.batch import decode_batch
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command

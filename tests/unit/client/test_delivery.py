@@ -7,12 +7,14 @@ import pytest
 
 from roketto.client.errors import (
     BrokerNotFoundError,
+    ClientClosedError,
     RefusedError,
     SendFailedError,
     UnreachableError,
 )
 from roketto.client.message import MessageQueue, SendStatus
 from roketto.client.send_settings import SendSettings
+from roketto.protocol.bodies.topics import TopicQueueMappingInfo
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.command import Command
 from roketto.remoting.errors import ConnectError, ConnectionLostError, RequestTimeoutError
@@ -117,6 +119,38 @@ async def test_a_broker_without_an_address_counts_as_a_failed_attempt() -> None:
         with pytest.raises(SendFailedError) as caught:
             await producer.send(HELLO, queue=MessageQueue("broker-x", 0, TOPIC))
     assert isinstance(caught.value.attempts[0], BrokerNotFoundError)
+
+
+async def test_a_client_that_is_closed_meanwhile_is_asked_once() -> None:
+    rig = SendRig(failing_at(A, ConnectError(A, "gone")))
+    async with rig.producer as producer:
+        await producer.send(HELLO)
+        rig.client.calls.close("the client was stopped")
+        with pytest.raises(SendFailedError, match="after 1 attempts") as caught:
+            await producer.send(HELLO)
+        assert isinstance(caught.value.attempts[0], ClientClosedError)
+
+
+async def test_a_queue_of_a_static_topic_is_sent_to_the_broker_that_has_it() -> None:
+    """Its name is that of no broker; the request says which one is meant."""
+    rig = SendRig()
+    logical = {
+        name: TopicQueueMappingInfo(
+            topic=TOPIC, scope="__global__", total_queues=2, bname=name, epoch=1,
+            curr_id_map={number: 0},
+        )
+        for number, name in enumerate(("broker-a", "broker-b"))
+    }  # fmt: skip
+    rig.routes[TOPIC].topic_queue_mapping_by_broker = logical
+    async with rig.producer as producer:
+        for number, address in enumerate((A, B)):
+            queue = MessageQueue("__syslo__global__", number, TOPIC)
+            assert queue in await producer.fetch_publish_queues(TOPIC)
+            result = await producer.send(HELLO, queue=queue)
+            assert (result.queue, rig.addresses[-1]) == (queue, address)
+            assert (rig.header()["e"], rig.header()["n"]) == (str(number), "broker-" + "ab"[number])
+        await producer.send_one_way(HELLO, queue=queue)
+        assert (rig.addresses[-1], rig.header()["n"]) == (B, "broker-b")
 
 
 @pytest.mark.parametrize(("retries_unsafe", "sends"), [(False, 1), (True, 3)])

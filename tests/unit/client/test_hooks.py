@@ -4,8 +4,8 @@ import pytest
 
 from roketto.client.errors import SendFailedError
 from roketto.client.hooks import MessageKind, SendContext, SendMode
+from roketto.client.marked import mark
 from roketto.client.message import Message
-from roketto.client.sending import mark
 from roketto.protocol.codes import ResponseCode
 from unit.client.core_rig import TOPIC
 from unit.client.sending_rig import HELLO, A, B, SendRig

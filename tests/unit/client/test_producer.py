@@ -15,10 +15,10 @@ from roketto.client.errors import (
     SendFailedError,
     TopicNotFoundError,
 )
+from roketto.client.marked import mark
 from roketto.client.message import Message, MessageQueue, SendResult
 from roketto.client.producer import Producer
-from roketto.client.send_settings import SendSettings
-from roketto.client.sending import mark
+from roketto.client.send_settings import BatchSettings, SendSettings
 from roketto.client.settings import ClientSettings, Credentials
 from roketto.protocol.codes import RequestCode
 from roketto.protocol.headers.transactions import CheckTransactionStateRequest
@@ -190,10 +190,12 @@ async def test_those_who_derive_from_it_send_what_users_cannot() -> None:
         ) -> None:
             asked.append(address)
 
-    rig = SendRig(make=Transactional)
+    rig = SendRig(make=Transactional, sending=SendSettings(batches=BatchSettings()))
     producer = rig.producer
     assert isinstance(producer, Transactional)
     async with producer:
+        await producer._send_alone(HELLO)
+        assert rig.sends[-1][1].code == RequestCode.SEND_MESSAGE_V2  # never in a batch
         await producer.send_half(HELLO)
     assert (rig.header()["f"], rig.properties()["PGROUP"]) == ("4", "orders")
 
