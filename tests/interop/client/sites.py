@@ -28,8 +28,14 @@ _WARM_UPS: Final = 3
 
 
 def _params(*kinds: str) -> list[object]:
+    """Java's own brokers are for the long tier: two more clusters of JVMs beside those of
+    tests/interop/broker are more than two cores take."""
     return [
-        pytest.param(kind, marks=[pytest.mark.peer, pytest.mark.xdist_group(f"client-{kind}")])
+        pytest.param(
+            kind,
+            marks=[pytest.mark.peer, pytest.mark.xdist_group(f"client-{kind}")]
+            + [pytest.mark.slow] * (kind != OURS),
+        )
         for kind in kinds
     ]
 
