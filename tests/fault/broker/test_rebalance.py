@@ -53,6 +53,8 @@ class Group:
         count = len(self._members)
         kinds = ["join"] * (count < MEMBERS_MAX) + ["leave", "crash"] * (count > 1)
         kind = self.random.choice(kinds)
+        if kind != "join":  # in the way that was seen less often, so that both are
+            kind = min(("leave", "crash"), key=lambda one: self.changes[one])
         if kind == "join":
             self._count += 1
             await self._join(f"member-{self.random.randrange(100)}-{self._count}")
