@@ -181,20 +181,21 @@ async def test_go_away_makes_the_pool_connect_anew_and_ask_once_more() -> None:
         assert seen[0] is not seen[1]
 
 
-async def test_whoever_wants_to_know_hears_of_each_new_connection() -> None:
+async def test_whoever_wants_to_know_hears_of_each_connection_that_begins_or_ends() -> None:
     """By the address that was asked for, which also errors have, whatever it resolves to."""
     port = free_port()
     address = f"localhost:{port}"
     made: list[str] = []
+    ended: list[str] = []
     async with pooled() as pool:
-        pool.on_connect = made.append
+        pool.on_connect, pool.on_disconnect = made.append, ended.append
         for _ in range(2):
             async with serving(port=port):
                 await pool.request(address, Command(1), 1_000)
                 await pool.request(address, Command(1), 1_000)
                 connection = await pool.connection(address, 1_000)
             await until(lambda connection=connection: connection.closed)  # type: ignore[misc]
-        assert made == [address] * 2
+        assert made == ended == [address] * 2
         assert connection.peer == address
 
 

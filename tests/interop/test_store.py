@@ -32,6 +32,7 @@ from interop.stores.java_view import JavaView, Message, look
 from interop.stores.killed import copy_as_killed
 from interop.stores.ours import DELAYS_MS, GROUP, LATE, NEW, ONE, PRODUCER_GROUP, SURE, TWO, Written
 from interop.stores.queried import Found, Sought, ask_mqadmin, check_found
+from patience import in_time
 from roketto.protocol.names import HALF_OP_TOPIC, HALF_TOPIC, SCHEDULE_TOPIC
 from roketto.protocol.record import decode_records
 from roketto.protocol.record_layout import has_good_crc_property
@@ -81,7 +82,7 @@ def start(
 def eventually(condition: Callable[[], bool], what: str) -> None:
     deadline_s = time.monotonic() + WAIT_S
     while not condition():
-        assert time.monotonic() < deadline_s, f"waited {WAIT_S} s in vain for {what}"
+        in_time(deadline_s, f"waited {WAIT_S} s in vain for {what}")
         time.sleep(0.05)
 
 

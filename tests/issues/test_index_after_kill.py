@@ -11,13 +11,8 @@ import pytest
 from fault.broker.planted import lose_index, planted
 from fault.broker.producers import Producers
 from fault.broker.site import SMALL, Site
-from fault.broker.wire import Queue, ask, connected
+from fault.broker.wire import Queue, connected, find_by_key
 from fault.small_store import SETTINGS, SmallStore
-from roketto.protocol.codes import RequestCode, ResponseCode
-from roketto.protocol.command import Command
-from roketto.protocol.headers.base import encode_header
-from roketto.protocol.headers.query import QueryMessageRequest
-from roketto.protocol.record import decode_records
 from roketto.remoting.connection import Connection
 
 
@@ -41,16 +36,9 @@ def test_every_key_is_found_after_a_kill(is_synced: bool) -> None:
     after.close()
 
 
-async def find(connection: Connection, key: str) -> list[str]:
+async def ids_of(connection: Connection, key: str) -> list[str]:
     """The ids of the messages that a broker finds by a key."""
-    header = QueryMessageRequest(
-        topic="T", key=key, max_num=9, begin_timestamp=0, end_timestamp=2**63 - 1
-    )
-    answer = await ask(connection, Command(RequestCode.QUERY_MESSAGE, encode_header(header)))
-    if answer.code == ResponseCode.QUERY_NOT_FOUND:
-        return []
-    assert answer.code == 0, answer.remark
-    return [record.offset_id for record in decode_records(memoryview(answer.body), strict=True)]
+    return [record.offset_id for record in await find_by_key(connection, "T", key)]
 
 
 async def find_all(
@@ -74,7 +62,7 @@ async def find_all(
                 key
                 for value, place in places.items()
                 for key in (f"K{value}", f"U{value}")
-                if await find(connection, key) != [place.message_id]
+                if await ids_of(connection, key) != [place.message_id]
             ]
         assert not missing, f"{len(missing)} of {2 * len(places)} keys, such as {missing[:3]}"
         return len(list((site.root / "commitlog").iterdir()))

@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Final
 
 from roketto.protocol.bodies.base import decode_body, encode_body
-from roketto.protocol.bodies.route import TopicRouteData
+from roketto.protocol.bodies.route import ClusterInfo, TopicRouteData
 from roketto.protocol.codes import RequestCode
 from roketto.protocol.command import Command
 from roketto.remoting.connection import Connection
@@ -13,6 +14,8 @@ from roketto.remoting.server import Server
 from roketto.remoting.settings import ServerSettings
 
 Look = Callable[[Command], None]
+_OF_NAMES: Final = (RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_BROKER_CLUSTER_INFO)
+"""What the name server answers; all else is for the broker."""
 
 
 class Gate:
@@ -51,14 +54,24 @@ class Gate:
             await self._pool.send_one_way(self._broker, passed)
             return None
         self.codes.add(request.code)
-        is_route = request.code == RequestCode.GET_ROUTEINFO_BY_TOPIC
-        address = self._names if is_route else self._broker
-        answer = await self._pool.request(address, passed, 30_000)
-        body = self._renamed(bytes(answer.body)) if is_route and not answer.code else answer.body
-        return request.answer(answer.code, answer.ext, bytes(body), answer.remark)
+        is_of_names = request.code in _OF_NAMES
+        answer = await self._pool.request(
+            self._names if is_of_names else self._broker, passed, 30_000
+        )
+        body = bytes(answer.body)
+        if is_of_names and not answer.code:
+            body = self._renamed(request.code, body)
+        return request.answer(answer.code, answer.ext, body, answer.remark)
 
-    def _renamed(self, body: bytes) -> bytes:
-        route = decode_body(TopicRouteData, body)
-        for broker in route.broker_datas:
+    def _renamed(self, code: int, body: bytes) -> bytes:
+        """The same brokers, all of them here."""
+        found: TopicRouteData | ClusterInfo
+        if code == RequestCode.GET_BROKER_CLUSTER_INFO:
+            found = decode_body(ClusterInfo, body)
+            brokers = list(found.broker_addr_table.values())
+        else:
+            found = decode_body(TopicRouteData, body)
+            brokers = found.broker_datas
+        for broker in brokers:
             broker.broker_addrs = dict.fromkeys(broker.broker_addrs, self.address)
-        return encode_body(route)
+        return encode_body(found)

@@ -20,6 +20,8 @@ from typing import Final, NoReturn
 import psycopg
 import pytest
 
+from patience import in_time
+
 _INSTALLED: Final = Path("/usr/lib/postgresql")
 _CLUSTERS: Final = Path("/etc/postgresql-common/createcluster.conf")
 _READY_S: Final = 30.0
@@ -133,7 +135,7 @@ def _wait_until_ready(server: subprocess.Popen[bytes], folder: Path) -> None:
     while not _is_ready(folder):
         log = (folder / "postgres.log").read_text()
         assert server.poll() is None, f"PostgreSQL has ended: {log}"
-        assert time.monotonic() < deadline_s, f"PostgreSQL is not ready: {log}"
+        in_time(deadline_s, f"PostgreSQL is not ready: {log}")
         time.sleep(0.02)
 
 

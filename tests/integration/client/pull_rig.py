@@ -5,9 +5,11 @@ import itertools
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Self
 
+from patience import LateError
 from roketto.client.client import Client
 from roketto.client.errors import TopicNotFoundError
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
+from roketto.client.received import ReceivedMessage
 from roketto.client.settings import ClientSettings
 from roketto.clock import wall_ms
 from roketto.protocol.codes import RequestCode
@@ -56,19 +58,24 @@ class PullRig:
         return True
 
     async def send(
-        self, topic: str, bodies: Iterable[object], queue_id: int = 0, **properties: str
+        self,
+        topic: str,
+        bodies: Iterable[object],
+        queue_id: int = 0,
+        sys_flag: int = 0,
+        **properties: str,
     ) -> list[int]:
-        """The offsets of messages with these bodies, as texts."""
+        """The offsets of messages with these bodies: bytes, or else their texts."""
         offsets = []
         for body in bodies:
             request = SendMessageV2Request(
                 producer_group="rig", topic=topic, default_topic="TBW102",
-                default_topic_queue_nums=4, queue_id=queue_id, sys_flag=0,
+                default_topic_queue_nums=4, queue_id=queue_id, sys_flag=sys_flag,
                 born_timestamp=wall_ms(), flag=0, properties=encode_properties(properties).decode(),
             )  # fmt: skip
             answer = await self.client.calls.ask_for(
                 SendMessageResponse, self.address, RequestCode.SEND_MESSAGE_V2, request,
-                str(body).encode(),
+                body if isinstance(body, bytes) else str(body).encode(),
             )  # fmt: skip
             offsets.append(answer.queue_offset)
         return offsets
@@ -102,4 +109,4 @@ async def until(is_so: Callable[[], Awaitable[bool]], wait_s: float = 10.0) -> N
         if await is_so():
             return
         await asyncio.sleep(0.02)
-    raise AssertionError(f"it was not so within {wait_s} s")
+    raise LateError(f"it was not so within {wait_s} s")

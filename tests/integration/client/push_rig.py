@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from integration.client.pull_rig import PullRig, name
+from patience import LateError
 from roketto.client import pull_loop, push_rounds
 from roketto.client.listeners import ConsumeContext, ConsumeResult
-from roketto.client.message import ReceivedMessage
 from roketto.client.positions import FromWhere
 from roketto.client.push import PushConsumer
+from roketto.client.received import ReceivedMessage
 
 QUICK = {push_rounds: "_AGAIN_S", pull_loop: "FAILED_S"}
 """What tests do not wait for as long as users do: the next round, and the next look at a pause."""
@@ -57,7 +58,7 @@ class Heard:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            raise AssertionError(f"it was not so after {len(self.messages)} messages") from None
+            raise LateError(f"it was not so after {len(self.messages)} messages") from None
 
     async def more(self, count: int) -> None:
         """Wait until so many more were heard."""

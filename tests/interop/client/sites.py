@@ -20,9 +20,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 OURS: Final = "ours"
+OURS_WITH_OLD: Final = "ours-and-4.9.7"
 OLD: Final = "java-4.9.7"
-KINDS: Final = {OURS: "5.5.0", "java-5.5.0": "5.5.0", OLD: "4.9.7"}
+KINDS: Final = {OURS: "5.5.0", OURS_WITH_OLD: "4.9.7", "java-5.5.0": "5.5.0", OLD: "4.9.7"}
 """Whose brokers they are, and the version of Java's clients beside ours."""
+_OURS: Final = (OURS, OURS_WITH_OLD)
 
 _WARM_UPS: Final = 3
 
@@ -34,18 +36,21 @@ def _params(*kinds: str) -> list[object]:
         pytest.param(
             kind,
             marks=[pytest.mark.peer, pytest.mark.xdist_group(f"client-{kind}")]
-            + [pytest.mark.slow] * (kind != OURS),
+            + [pytest.mark.slow] * (kind not in _OURS),
         )
         for kind in kinds
     ]
 
 
-EVERYWHERE: Final = _params(*KINDS)
+EVERYWHERE: Final = _params(*(kind for kind in KINDS if kind != OURS_WITH_OLD))
 
 not_on_4_9 = pytest.mark.parametrize(
-    "site", _params(*(kind for kind in KINDS if kind != OLD)), indirect=True, scope="session"
+    "site", _params(OURS, "java-5.5.0"), indirect=True, scope="session"
 )
 """For what brokers of 4.9 do not have: timers, and messages that are taken back."""
+
+with_old_clients = pytest.mark.parametrize("site", _params(*KINDS), indirect=True, scope="session")
+"""For what Java's clients of both versions are to do beside ours, on our broker as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ class Site:
 
     @property
     def is_ours(self) -> bool:
-        return self.kind == OURS
+        return self.kind in _OURS
 
     @property
     def is_old(self) -> bool:
@@ -86,7 +91,7 @@ def running(kind: str, folder: Path) -> Iterator[Site]:
     """Start a cluster and what Java's clients need."""
     with (
         Peer(KINDS[kind]) as peer,
-        OurCluster(folder) if kind == OURS else JavaCluster(peer, folder) as cluster,
+        OurCluster(folder) if kind in _OURS else JavaCluster(peer, folder) as cluster,
         closing(peer.clients([cluster.name_server])) as shell,
     ):
         site = Site(kind, peer, cluster, Clients(shell))

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from patience import LateError
+
 WAIT_S: Final = 20.0
 """How long anything may take that is only waited for; nothing here takes more than a few."""
 
@@ -19,7 +21,7 @@ async def until(
             while not await condition():  # noqa: ASYNC110 (it asks servers)
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
-        raise AssertionError(f"waited {wait_s:.0f} s in vain for {what}") from None
+        raise LateError(f"waited {wait_s:.0f} s in vain for {what}") from None
 
 
 async def until_equal(read: Callable[[], Awaitable[object]], expected: object, what: str) -> None:
@@ -32,5 +34,5 @@ async def until_equal(read: Callable[[], Awaitable[object]], expected: object, w
 
     try:
         await until(is_so, what)
-    except AssertionError:
-        raise AssertionError(f"{what} was to be {expected}; the last was {last[0]}") from None
+    except LateError:
+        raise LateError(f"{what} was to be {expected}; the last was {last[0]}") from None

@@ -11,6 +11,7 @@ from .process import Jvm
 from .programs import Runtime
 from .shell import JvmShell
 
+ADMIN_CLASS: Final = "org.apache.rocketmq.tools.command.MQAdminStartup"
 _SEPARATOR: Final = "\x1f"
 
 

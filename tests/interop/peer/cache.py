@@ -31,13 +31,18 @@ def cache_root() -> Path:
 def cached_directory(name: str, fill: Callable[[Path], None]) -> Path:
     """Give the directory `name` of the cache, calling `fill` with an empty one when it lacks."""
     target = cache_root() / name
-    if (target / MARKER).exists():
+    if is_cached(name):
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with _locked(target.with_name(f".{target.name}.lock")):
         if not (target / MARKER).exists():
             _fill(target, fill)
     return target
+
+
+def is_cached(name: str) -> bool:
+    """Whether the cache has that directory, and the whole of it."""
+    return (cache_root() / name / MARKER).exists()
 
 
 def _fill(target: Path, fill: Callable[[Path], None]) -> None:

@@ -1,6 +1,7 @@
 """The peer's clients of every kind, many of them in one JVM (`java/ClientShell.java`)."""
 
 import json
+import signal
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -48,6 +49,11 @@ class ClientShell:
             raise ClientError(answer["error"], answer.get("code"), answer["text"])
         return answer["answer"]
 
+    def kill(self) -> None:
+        """kill -9 of the JVM and all clients in it; AssertionError if it had ended before."""
+        ended = self._shell.kill()
+        assert ended == -signal.SIGKILL, f"it was not the kill that ended the clients: {ended}"
+
     def close(self) -> None:
-        """End the JVM and all clients in it, as a crash would."""
+        """End the JVM and all clients in it, as a crash would; harmless when it has ended."""
         self._shell.close()

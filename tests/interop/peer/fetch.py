@@ -1,4 +1,4 @@
-"""Get Apache RocketMQ's jars by name, with Maven or with the Ivy that PySpark ships.
+"""Get jars by name, RocketMQ's and others, with Maven or with the Ivy that PySpark ships.
 
 `python -m interop.peer.fetch` fills the cache ahead of the tests.
 """
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,15 +25,30 @@ _GROUP: Final = "org.apache.rocketmq"
 _MODULES: Final = ("rocketmq-namesrv", "rocketmq-broker", "rocketmq-client", "rocketmq-tools")
 _EXAMPLES: Final = ("rocketmq-example",)
 
+_ALONE: Final = (
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+)
+
 _FETCH_TIMEOUT_S: Final = 1200.0
 _OUTPUT_TAIL_CHARS: Final = 2000
 
-_Way = Callable[[Jdk, str, Sequence[str], Path], None]
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """What Maven Central has by a name: a jar, and those that it needs unless it comes alone."""
+
+    group: str
+    name: str
+    version: str
+    is_alone: bool = False
+
+
+_Way = Callable[[Jdk, Sequence[Module], Path], None]
 
 
 def fetch_jars(jdk: Jdk, version: str) -> Path:
     """Give the directory of all jars of that RocketMQ version, fetching them when absent."""
-    return cached_directory(f"{version}/lib", partial(_fetch, jdk, version, _MODULES))
+    return fetch_modules(jdk, f"{version}/lib", _of_rocketmq(version, _MODULES))
 
 
 def fetch_examples(jdk: Jdk, version: str) -> Path:
@@ -40,52 +56,62 @@ def fetch_examples(jdk: Jdk, version: str) -> Path:
 
     Maven Central has them for 5.5.0, but not for 4.9.
     """
-    return cached_directory(f"{version}/example", partial(_fetch, jdk, version, _EXAMPLES))
+    return fetch_modules(jdk, f"{version}/example", _of_rocketmq(version, _EXAMPLES))
 
 
-def _fetch(jdk: Jdk, version: str, modules: Sequence[str], lib: Path) -> None:
+def fetch_modules(jdk: Jdk, name: str, modules: Sequence[Module]) -> Path:
+    """Give the directory ``name`` of the cache with these modules and all that they need."""
+    return cached_directory(name, partial(_fetch, jdk, modules))
+
+
+def _of_rocketmq(version: str, names: Sequence[str]) -> list[Module]:
+    return [Module(_GROUP, name, version) for name in names]
+
+
+def _fetch(jdk: Jdk, modules: Sequence[Module], lib: Path) -> None:
     ways: list[_Way] = [fetch_with_maven, fetch_with_ivy]
     if shutil.which("mvn") is None:
         ways.remove(fetch_with_maven)
     failures = []
     for way in ways:
         try:
-            way(jdk, version, modules, lib)
+            way(jdk, modules, lib)
         except PeerUnavailableError as failure:
             failures.append(str(failure))
         else:
             return
-    raise PeerUnavailableError(f"RocketMQ {version} could not be fetched: {'; '.join(failures)}")
+    wanted = " and ".join(f"{module.name} {module.version}" for module in modules)
+    raise PeerUnavailableError(f"{wanted} could not be fetched: {'; '.join(failures)}")
 
 
-def fetch_with_maven(jdk: Jdk, version: str, modules: Sequence[str], lib: Path) -> None:
+def fetch_with_maven(jdk: Jdk, modules: Sequence[Module], lib: Path) -> None:
     """Let `mvn` copy the modules and all they need at run time into `lib`."""
     with tempfile.TemporaryDirectory(prefix="roketto-mvn-") as work:
         pom = Path(work) / "pom.xml"
-        pom.write_text(_pom(version, modules))
+        pom.write_text(_pom(modules))
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
         command = ["mvn", "-q", "-B", "-f", str(pom), *goal, f"-DoutputDirectory={lib}"]
         _run("Maven", command)
-    _check(lib, version, modules)
+    _check(lib, modules)
 
 
-def fetch_with_ivy(jdk: Jdk, version: str, modules: Sequence[str], lib: Path) -> None:
+def fetch_with_ivy(jdk: Jdk, modules: Sequence[Module], lib: Path) -> None:
     """Let Ivy resolve the same modules and copy their jars into `lib`."""
     ivy = _ivy_jar()
     with tempfile.TemporaryDirectory(prefix="roketto-ivy-") as work:
         module = Path(work) / "ivy.xml"
-        module.write_text(_ivy_module(version, modules))
+        module.write_text(_ivy_module(modules))
         # The classifier belongs in the name: Netty's native libraries differ only in it.
         pattern = f"{lib}/[artifact]-[revision](-[classifier]).[ext]"
         command = [jdk.java, "-jar", str(ivy), "-ivy", str(module), "-cache", f"{work}/cache"]
         _run("Ivy", [*command, "-retrieve", pattern, "-types", "jar", "bundle"])
-    _check(lib, version, modules)
+    _check(lib, modules)
 
 
-def _pom(version: str, modules: Sequence[str]) -> str:
+def _pom(modules: Sequence[Module]) -> str:
     dependencies = "".join(
-        f"<dependency><groupId>{_GROUP}</groupId><artifactId>{module}</artifactId>"
-        f"<version>{version}</version></dependency>"
+        f"<dependency><groupId>{module.group}</groupId><artifactId>{module.name}</artifactId>"
+        f"<version>{module.version}</version>{_ALONE if module.is_alone else ''}</dependency>"
         for module in modules
     )
     return (
@@ -95,9 +121,10 @@ def _pom(version: str, modules: Sequence[str]) -> str:
     )
 
 
-def _ivy_module(version: str, modules: Sequence[str]) -> str:
+def _ivy_module(modules: Sequence[Module]) -> str:
     dependencies = "".join(
-        f'<dependency org="{_GROUP}" name="{module}" rev="{version}" conf="default->default"/>'
+        f'<dependency org="{module.group}" name="{module.name}" rev="{module.version}"'
+        f' conf="default->default" transitive="{str(not module.is_alone).lower()}"/>'
         for module in modules
     )
     return (
@@ -143,11 +170,12 @@ def _run(name: str, command: list[str]) -> None:
         raise PeerUnavailableError(f"{name} ended with {done.returncode}: {output}")
 
 
-def _check(lib: Path, version: str, modules: Sequence[str]) -> None:
+def _check(lib: Path, modules: Sequence[Module]) -> None:
     """A resolver that reports success without the modules has not succeeded."""
-    missing = [name for name in modules if not (lib / f"{name}-{version}.jar").exists()]
+    names = [f"{module.name}-{module.version}.jar" for module in modules]
+    missing = [name for name in names if not (lib / name).exists()]
     if missing:
-        raise PeerUnavailableError(f"fetched jars of RocketMQ {version} lack {', '.join(missing)}")
+        raise PeerUnavailableError(f"the jars that were fetched lack {', '.join(missing)}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from .admin import AdminOutput, AdminShell
+from .admin import ADMIN_CLASS, AdminOutput, AdminShell
 from .clients import ClientShell
 from .errors import PeerFailedError
 from .ports import PortLease
@@ -133,6 +133,10 @@ class Peer:
     ) -> AdminOutput:
         """Run an mqadmin command that may fail and give all that is known of it."""
         return self._admin.run([*arguments, "-n", name_server], timeout_s)
+
+    def start_mqadmin(self, *arguments: str, name_server: str) -> JavaProcess:
+        """Start an mqadmin command that goes on until it is killed; it logs its output."""
+        return self._start(self._runtime, ADMIN_CLASS, [*arguments, "-n", name_server])
 
     def mqadmin_commands(self) -> list[str]:
         """The commands that this version has: in its help, each is behind three blanks."""

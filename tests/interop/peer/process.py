@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from .errors import PeerFailedError
+from .errors import PeerFailedError, PeerLateError
 
 QUICK: Final = (
     "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dtls.server.mode=disabled",
@@ -147,7 +147,7 @@ class JavaProcess:
             if not self.running:
                 raise self.failed(f"ended with {self._popen.returncode} before it said {text!r}")
             if time.monotonic() > deadline:
-                raise self.failed(f"did not say {text!r} within {timeout_s:.0f} s")
+                raise self.late(f"did not say {text!r} within {timeout_s:.0f} s")
             time.sleep(_POLL_S)
 
     def wait(self, timeout_s: float) -> int:
@@ -155,7 +155,7 @@ class JavaProcess:
         try:
             return self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            raise self.failed(f"did not end within {timeout_s:.0f} s") from None
+            raise self.late(f"did not end within {timeout_s:.0f} s") from None
 
     def terminate(self) -> None:
         """Ask it to end; `stop` waits for it."""
@@ -187,6 +187,11 @@ class JavaProcess:
 
     def failed(self, what: str) -> PeerFailedError:
         """Give the error that says `what` went wrong, with the end of the log."""
-        return PeerFailedError(
-            f"{self.name} (pid {self.pid}) {what}; its output ends:\n{self.log_tail()}"
-        )
+        return PeerFailedError(self._told(what))
+
+    def late(self, what: str) -> PeerLateError:
+        """Give the error that says `what` did not happen in time, with the end of the log."""
+        return PeerLateError(self._told(what))
+
+    def _told(self, what: str) -> str:
+        return f"{self.name} (pid {self.pid}) {what}; its output ends:\n{self.log_tail()}"

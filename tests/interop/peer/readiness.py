@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from .errors import PeerFailedError
+from .errors import PeerLateError
 from .remote import ask
 
 _UPDATE_BROKER_CONFIG: Final = 25
@@ -22,7 +22,7 @@ def wait_until_answering(broker: str) -> None:
     deadline = time.monotonic() + _TIMEOUT_S
     while (refusal := _refusal(broker)) is not None:
         if time.monotonic() > deadline:
-            raise PeerFailedError(f"broker {broker} does not tell its figures: {refusal}")
+            raise PeerLateError(f"broker {broker} does not tell its figures: {refusal}")
         time.sleep(_POLL_S)
 
 
@@ -49,7 +49,7 @@ def wait_until_registered(
     while missing := [server for server in missing if not _knows(server, known_as or broker)]:
         now = time.monotonic()
         if now > deadline:
-            raise PeerFailedError(f"broker {broker} is not registered with {', '.join(missing)}")
+            raise PeerLateError(f"broker {broker} is not registered with {', '.join(missing)}")
         if now > nudge_at:
             ask(broker, _UPDATE_BROKER_CONFIG, b"brokerPermission=6")
             nudge_at = now + _NUDGE_INTERVAL_S

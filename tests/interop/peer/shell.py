@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from .errors import PeerFailedError
+from .errors import PeerFailedError, PeerLateError
 from .process import LOG_NAME, environment, prepare_home
 
 _READ_BYTES: Final = 65536
@@ -61,11 +61,16 @@ class JvmShell:
         with popen.stdin, popen.stdout:
             return popen.wait()
 
+    def kill(self) -> int:
+        """End the JVM as kill -9 does; the status says whether it was that which ended it."""
+        assert self._popen is not None, f"{self.name} does not run"
+        self._popen.kill()
+        return self.wait()
+
     def close(self) -> None:
-        """End the JVM."""
+        """End the JVM, if there is one."""
         if self._popen is not None:
-            self._popen.kill()
-            self.wait()
+            self.kill()
 
     def log_tail(self, chars: int = 2000) -> str:
         return (self._home / LOG_NAME).read_text(errors="replace")[-chars:]
@@ -91,7 +96,7 @@ class JvmShell:
         assert stdout is not None
         left_s = deadline_s - time.monotonic()
         if left_s <= 0 or not select.select([stdout], [], [], left_s)[0]:
-            raise PeerFailedError(f"{self.name} did not answer in time")
+            raise PeerLateError(f"{self.name} did not answer in time")
         data = os.read(stdout.fileno(), _READ_BYTES)
         if not data:
             raise PeerFailedError(
