@@ -21,9 +21,9 @@ from store_load import (
     SMALL,
     SMALL_BATCHES,
     Kind,
+    Load,
     append_messages,
     append_rate,
-    make_records,
     prepare,
     properties,
     queue_name,
@@ -226,21 +226,21 @@ def _first_message(number: int) -> Record:
 
 def make_followed(host: Host, queues: int, messages: int) -> None:
     """The batches that are read as soon as they are appended."""
-    host.kept["followed"] = (make_records(SMALL_BATCHES, queues, messages), 0)
+    host.kept["followed"] = Load(SMALL_BATCHES, queues, messages)
 
 
 def follow_rate(host: Host, seconds: float) -> float:
     """Messages per second that are appended and read, as where consumers keep up."""
-    records, at = host.kept["followed"]
+    load: Load = host.kept["followed"]
     store = host.store
     count = 0
-    started_s = now_s = time.perf_counter()
-    while now_s < started_s + seconds:
-        batch = records[at]
-        at = (at + 1) % len(records)
-        where = store.append_batch(batch)
-        count += store.get(batch.topic, batch.queue_id, where.queue_offset, PULL).count
+    taken_s = 0.0
+    while taken_s < seconds:
+        batches, _ = load.receive()
+        started_s = time.perf_counter()
+        for batch in batches:
+            where = store.append_batch(batch)
+            count += store.get(batch.topic, batch.queue_id, where.queue_offset, PULL).count
         host.turn()
-        now_s = time.perf_counter()
-    host.kept["followed"] = (records, at)
-    return count / (now_s - started_s)
+        taken_s += time.perf_counter() - started_s
+    return count / taken_s

@@ -1,7 +1,7 @@
 """I/O errors at every call (F12): each is answered, none makes an acknowledgement false.
 
 A workload opens a store on a simulated disk, appends singles and batches under SYNC_FLUSH and
-ASYNC_FLUSH, ticks, reads, closes and opens again, some hundred calls in all. It runs for each of
+ASYNC_FLUSH, ticks, reads, closes and opens again, a thousand calls in all. It runs for each of
 them, and that call fails: with EIO, by writing too little, or because a signal came. Then the power
 goes, and what was acknowledged must be there. The number of the call is in every failure.
 
@@ -42,7 +42,7 @@ from sim.files import Call, CrashFiles, Short
 ROOT: Final = Path("/store")
 QUEUES: Final = (("T", 0), ("T", 1), ("Other", 0))
 HOST: Final = encode_host("10.0.0.1", 10911)
-LIVES: Final = (True, False, True)
+LIVES: Final = (True, False, True, False)
 """Whether they are under SYNC_FLUSH."""
 APPENDS_PER_TICK: Final = 4
 WAIT_S: Final = 10.0
@@ -75,7 +75,7 @@ class SignalledDisk(CrashDisk):
 
 
 class Workload:
-    """Three lives of a store on one disk, and what producers and consumers learned in them.
+    """Some lives of a store on one disk, and what producers and consumers learned in them.
 
     They end with the one after the fault; sooner if the log could not be synced: the system then
     shows what the disk does not have, and only a restart of the machine ends that.
@@ -439,11 +439,10 @@ def test_an_error_at_any_call_costs_nothing_acknowledged(part: int) -> None:
 
 
 def test_the_calls_that_fail_are_many_and_of_all_kinds() -> None:
-    """A thousand in all; each kind that a store can make is among them."""
+    """A thousand, with each of which something goes wrong; all kinds that a store can make."""
     calls = record().calls
-    numbers = range(1, len(calls) + 1)
     names = Counter(call.name for call in calls)
-    assert len(calls) + sum(map(is_signalled, numbers)) + names["write"] > 1_000
+    assert len(calls) > 1_000
     assert names.keys() >= RETRIED_BY_PYTHON | {"map", "find", "entries", "rename", "remove_file"}
 
 

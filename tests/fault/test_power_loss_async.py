@@ -20,7 +20,7 @@ from roketto.store.segments import Segments
 from roketto.store.store import Store
 from sim.files import CrashFiles
 
-SEEDS = 300
+SEEDS = 500
 SEEDS_PER_TEST = 50
 INTERVAL_MS = 500
 THOROUGH_MS = 2_000
@@ -135,7 +135,7 @@ def run(time: Time, seeds: range, tick_chance: float = 0.1) -> tuple[int, int]:
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
 def test_only_an_unflushed_suffix_is_lost(time: Time, first: int) -> None:
-    """300 seeds: a beginning of the log is left, with all that was flushed or should have been."""
+    """500 seeds: a beginning of the log is left, with all that was flushed or should have been."""
     lost, partly = run(time, range(first, first + SEEDS_PER_TEST))
     assert lost > SEEDS_PER_TEST, f"{lost} lost: the power losses have taken hardly anything"
     assert partly > 0, "none has cut the log between what was flushed and its end"

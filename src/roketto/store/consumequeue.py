@@ -14,20 +14,19 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from librt.strings import BytesWriter, write_i32_be, write_i64_be
+from mypy_extensions import i64
 
 from roketto.store.errors import CorruptStoreError, DiskFullError, FileSizeError
 from roketto.store.files import Files
 from roketto.store.ledger import Ledger
 from roketto.store.recent_units import Kept
 from roketto.store.unit import UNIT, UNIT_BYTES, Unit
-from roketto.store.unit_runs import write_units
+from roketto.store.unit_blocks import NOWHERE, UnitBlocks, is_full
 
 FILE_BYTES: Final = 300_000 * UNIT_BYTES
 """Java's mappedFileSizeConsumeQueue."""
-TAIL_BYTES_MAX: Final = 16_384
-"""Units kept in memory by one queue before it writes them without being asked to; whoever reads a
-few of them copies all."""
+UNWRITTEN_MAX: Final = 820
+"""Units kept in memory by one queue before it writes them without being asked to."""
 
 _BLANK: Final = UNIT.pack(0, 0x7FFF_FFFF, 0)
 """Fills the first file before the first unit of a queue that does not start at 0."""
@@ -36,8 +35,6 @@ _CHUNK_BYTES: Final = 3_200 * UNIT_BYTES
 _FIRST_CHUNK_BYTES: Final = 200 * UNIT_BYTES
 """What is read first of a queue that is opened: most of many queues have few units, and of a hole
 in a file the system makes pages, too."""
-_NO_UNITS: Final = BytesWriter()
-"""The tail of every queue that has nothing in memory; never changed."""
 _FILES_SCANNED: Final = 3
 """The newest files, whose units are looked at one by one when a queue is opened; as Java does."""
 _NAME_DIGITS: Final = 20
@@ -83,13 +80,14 @@ class ConsumeQueue:
     """
 
     __slots__ = (
-        "_created", "_file_bytes", "_files", "_first", "_has_rest", "_has_strays", "_ledger",
-        "_name", "_parent", "_tail", "_written", "kept", "log_offset_max", "queue_offset_max",
-        "queue_offset_min", "rebuild_from",
+        "_blocks", "_created", "_end", "_file_bytes", "_files", "_first", "_has_rest",
+        "_has_strays", "_ledger", "_name", "_parent", "_written", "kept", "log_offset_max",
+        "queue_offset_max", "queue_offset_min", "rebuild_from",
     )  # fmt: skip
 
     # First what an append needs: with thousands of queues, each has to come from memory.
-    _tail: BytesWriter
+    _blocks: UnitBlocks
+    _end: i64
     queue_offset_max: int
     log_offset_max: int
 
@@ -108,6 +106,9 @@ class ConsumeQueue:
         self._parent = sys.intern(parent)
         self._file_bytes = file_bytes
         self._ledger: Ledger = Ledger() if ledger is None else ledger
+        # The units in memory, and where the newest of them ends there.
+        self._blocks = self._ledger.blocks
+        self._end = NOWHERE
         # After a crash: bytes behind the end that must be erased, files beside those of the queue.
         self._has_rest = False
         self._has_strays = False
@@ -122,14 +123,13 @@ class ConsumeQueue:
 
     def _forget(self, position: int) -> None:
         """No units and no files; the next unit is the one at ``position``."""
-        self._ledger.forget(self)
+        self.forget_newest()
         # Bytes of the queue: its files cover [first, created), of which [.., written) is in use;
-        # the tail follows at written.
+        # the units in memory follow at written.
         start = position - position % self._file_bytes
         self._first = start
         self._created = start
         self._written = position
-        self._tail = _NO_UNITS
         self.queue_offset_min = position // UNIT_BYTES
         self.queue_offset_max = position // UNIT_BYTES
         self.log_offset_max = -1
@@ -148,12 +148,9 @@ class ConsumeQueue:
             return False
         if queue_offset != self.queue_offset_max:
             self._start_at(queue_offset)
-        tail = self._tail
-        if not 0 < len(tail) < TAIL_BYTES_MAX:
-            tail = self._fresh_tail()
-        write_i64_be(tail, log_offset)
-        write_i32_be(tail, size)
-        write_i64_be(tail, tags_code)
+        if is_full(self._end):
+            self._prepare()
+        self._end = self._blocks.add(self._end, log_offset, size, tags_code)
         self.queue_offset_max = queue_offset + 1
         self.log_offset_max = log_end
         return True
@@ -164,20 +161,17 @@ class ConsumeQueue:
         """Add the units of messages that follow each other in the log, and behind all others."""
         if queue_offset != self.queue_offset_max:
             self._start_at(queue_offset)
-        tail = self._tail
-        if not 0 < len(tail) < TAIL_BYTES_MAX:
-            tail = self._fresh_tail()
-        self.log_offset_max = write_units(tail, log_offset, sizes, tags_codes)
+        self._prepare()
+        self._end = self._blocks.add_run(self._end, log_offset, sizes, tags_codes)
+        self.log_offset_max = self._blocks.log_end(self._end)
         self.queue_offset_max = queue_offset + len(sizes)
 
-    def _fresh_tail(self) -> BytesWriter:
-        """A tail to add to: a new one, unless the disk does not take the long one there is."""
-        if len(self._tail) > 0:
+    def _prepare(self) -> None:
+        """Before more units come: write those there are if they are many, and ask for a flush."""
+        if self.unwritten >= UNWRITTEN_MAX:
             self._flush_if_possible()
-        if len(self._tail) == 0:
+        if self._end == NOWHERE:
             self._ledger.dirty[self] = None
-            self._tail = BytesWriter()
-        return self._tail
 
     def _start_at(self, queue_offset: int) -> None:
         if self.log_offset_max >= 0 or queue_offset < 0:
@@ -188,9 +182,9 @@ class ConsumeQueue:
 
     def flush(self) -> None:
         """Write the units that are in memory to their files; after an error they still are."""
-        units = self._tail.getvalue()
-        if not units:
+        if self._end == NOWHERE:
             return
+        units = self._newest(self._written, self.queue_offset_max * UNIT_BYTES)
         begin = min(self._written, self._created)
         unsynced = self._ledger.unsynced
         unsynced[self] = min(begin, unsynced.get(self, begin))  # a cut may have led back before it
@@ -210,13 +204,13 @@ class ConsumeQueue:
             piece = units[done : done + room]
             was_closed |= self._files.write_at(path, inside, piece)
             done += len(piece)
+        self._end = self._blocks.drop(self._end, self.unwritten)
         self._written = written + done
-        self._tail = _NO_UNITS
         if was_closed:
             self._ledger.recent.keep(self, written, units)
 
     def _flush_if_possible(self) -> None:
-        """Write a long tail; if the disk does not take it, whoever flushes all queues says so."""
+        """Write them; if the disk does not take them, whoever flushes all queues says so."""
         with suppress(OSError, DiskFullError):
             self.flush()
 
@@ -235,7 +229,9 @@ class ConsumeQueue:
     @property
     def unwritten(self) -> int:
         """How many units are in memory only."""
-        return len(self._tail) // UNIT_BYTES
+        if self._end == NOWHERE:
+            return 0  # also while it is opened, when its ends are not known yet
+        return self.queue_offset_max - self._written // UNIT_BYTES
 
     def changed_files(self, position: int) -> tuple[list[str], bool]:
         """The files that have bytes of the queue from ``position`` on; whether one was made since.
@@ -257,6 +253,11 @@ class ConsumeQueue:
             first = max(self._first, self._created - _FILES_SCANNED * self._file_bytes)
             self._ledger.unsynced[self] = first
 
+    def forget_newest(self) -> None:
+        """Keep nothing of the queue in memory: it ends elsewhere from now on, or is gone."""
+        self._ledger.forget(self)
+        self._end = self._blocks.drop(self._end, self.unwritten)
+
     def clear(self) -> None:
         """Remove all units and files; the queue may start anywhere again."""
         self._files.remove_tree(self.directory)
@@ -272,8 +273,7 @@ class ConsumeQueue:
         position = queue_offset * UNIT_BYTES
         size = stop * UNIT_BYTES - position
         if position >= self._written:
-            at = position - self._written
-            return self._tail.getvalue()[at : at + size]
+            return self._newest(position, position + size)
         if self.kept is not None and (raw := self._read_kept(position, size)):
             return raw
         return self._ledger.recall(self, position, size) or self._read_ahead(position, size)
@@ -286,7 +286,14 @@ class ConsumeQueue:
         if position + size <= written:
             return kept.read(position, size)
         raw = kept.read(position, written - position)
-        return raw + self._tail.getvalue()[: position + size - written] if raw else b""
+        return raw + self._newest(written, position + size) if raw else b""
+
+    def _newest(self, position: int, stop: int) -> bytes:
+        """Units that are in memory only; none outside."""
+        count = self.unwritten
+        first = (position - self._written) // UNIT_BYTES
+        last = min((stop - self._written) // UNIT_BYTES, count)
+        return self._blocks.read(self._end, count, first, last) if first < last else b""
 
     def _read_ahead(self, position: int, size: int) -> bytes:
         """Read, and keep what follows in the same file: most readers go on where they were."""
@@ -319,7 +326,7 @@ class ConsumeQueue:
             pieces.append(piece)
             position += size
         if position < stop:
-            pieces.append(self._tail.getvalue()[position - written : stop - written])
+            pieces.append(self._newest(position, stop))
         return b"".join(pieces)
 
     def _unit_at(self, queue_offset: int) -> Unit:
@@ -522,8 +529,7 @@ class ConsumeQueue:
 
     def _end_at(self, position: int) -> None:
         """Let the queue end at a position inside its files."""
-        self._ledger.forget(self)
-        self._tail = _NO_UNITS
+        self.forget_newest()
         self._written = position
         self._created = position + -position % self._file_bytes
         self.queue_offset_max = position // UNIT_BYTES
@@ -552,7 +558,8 @@ class ConsumeQueue:
         if log_offset < self.log_offset_max:
             cut = self._find(log_offset) * UNIT_BYTES
             if cut >= self._written:
-                self._tail.truncate(cut - self._written)
+                dropped = self.queue_offset_max - cut // UNIT_BYTES
+                self._end = self._blocks.drop(self._end, dropped)
                 self.queue_offset_max = cut // UNIT_BYTES
                 self.log_offset_max = self._log_end_before(cut)
             else:

@@ -118,7 +118,7 @@ class DerivedSync:
             return False
         if dirty < QUEUES_MANY or log_bytes >= LOG_BYTES_MAX:
             return True
-        return self._queues.dirty_units() >= min(UNITS_PER_QUEUE, UNITS // dirty)
+        return self._queues.dirty_units >= min(UNITS_PER_QUEUE * dirty, UNITS)
 
     def begin(self, marks: Marks, now_ms: int) -> None:
         """Begin a round that ends with everything on the disk that ``marks`` say there is."""

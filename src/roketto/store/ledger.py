@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from roketto.store.recent_units import BYTES_MAX, RecentUnits
+from roketto.store.unit_blocks import UnitBlocks
 
 if TYPE_CHECKING:
     from roketto.store.consumequeue import ConsumeQueue
@@ -26,14 +27,15 @@ _TURNS_MAX: Final = 4
 class Ledger:
     """What a table of queues has to do: each queue enters itself.
 
-    ``dirty`` are the queues with units in memory. ``unsynced`` are those whose files have changed
-    since they were last synced, and from which byte of the queue on. ``recent`` are the newest
-    units of queues that are many.
+    ``dirty`` are the queues with units that are in memory only, in ``blocks``. ``unsynced`` are
+    those whose files have changed since they were last synced, and from which byte of the queue on.
+    ``recent`` are the newest units of queues that are many.
     """
 
-    __slots__ = ("_ahead", "_ahead_bytes", "_reads", "dirty", "recent", "unsynced")
+    __slots__ = ("_ahead", "_ahead_bytes", "_reads", "blocks", "dirty", "recent", "unsynced")
 
     def __init__(self, recent_bytes_max: int = BYTES_MAX) -> None:
+        self.blocks = UnitBlocks()
         self.recent = RecentUnits(recent_bytes_max)
         self.dirty: dict[ConsumeQueue, None] = {}
         self.unsynced: dict[ConsumeQueue, int] = {}

@@ -21,9 +21,6 @@ SYNCED_EACH_MAX: Final = 64
 """Queues that are synced file by file; more of them together with all else on their disk. Each
 takes a sync of its own, up to three more if it is new, and a disk does some hundreds a second."""
 
-_QUEUES_SAMPLED: Final = 256
-"""Queues that stand for all others where nobody wants to look at thousands."""
-
 
 class Queues:
     """The table of queues below one directory, ``consumequeue/<topic>/<queue id>/``."""
@@ -152,10 +149,10 @@ class Queues:
         """How many queues have units in memory that are not in their files."""
         return len(self._ledger.dirty)
 
+    @property
     def dirty_units(self) -> int:
-        """How many units such a queue has in memory, by those that have waited longest."""
-        oldest = tuple(islice(self._ledger.dirty, _QUEUES_SAMPLED))
-        return sum(queue.unwritten for queue in oldest) // max(len(oldest), 1)
+        """How many units these are."""
+        return self._ledger.blocks.count
 
     def flush(self, queues_max: int | None = None) -> int:
         """Write what queues have in memory to their files; how many queues had something.
@@ -269,4 +266,4 @@ class Queues:
         if queue is not None:
             self._ledger.dirty.pop(queue, None)
             self._ledger.unsynced.pop(queue, None)
-            self._ledger.forget(queue)
+            queue.forget_newest()

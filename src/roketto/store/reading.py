@@ -61,7 +61,7 @@ class TransferLimits:
 
     memory_bytes: int = 262_144
     """maxTransferBytesOnMessageInMemory"""
-    memory_count: int = 32
+    memory_count: int = 256
     """maxTransferCountOnMessageInMemory"""
     disk_bytes: int = 65_536
     """maxTransferBytesOnMessageInDisk"""

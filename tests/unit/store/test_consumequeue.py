@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from roketto.store.consumequeue import (
     FILE_BYTES,
-    TAIL_BYTES_MAX,
+    UNWRITTEN_MAX,
     Boundary,
     ConsumeQueue,
     QueueMismatchError,
@@ -215,7 +215,7 @@ def test_a_run_of_units_is_the_same_as_one_by_one(tmp_path: Path) -> None:
 
 def test_a_long_tail_of_runs_is_written_without_being_asked(tmp_path: Path) -> None:
     opened = Opened(tmp_path)
-    count = TAIL_BYTES_MAX // UNIT_BYTES + 1
+    count = UNWRITTEN_MAX + 1
     opened.queue.append_run(0, [SIZE] * count, [0] * count, 0)
     assert opened.queue in opened.queue._ledger.dirty
     assert not opened.names()

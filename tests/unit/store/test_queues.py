@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from roketto.protocol.errors import IllegalNameError
-from roketto.store import queues as queues_module
 from roketto.store.consumequeue import ConsumeQueue
 from roketto.store.files import Files
 from roketto.store.queues import SYNCED_EACH_MAX, Queues
@@ -304,12 +303,15 @@ def test_queues_with_messages_are_counted(tmp_path: Path) -> None:
     assert queues.count() == (3, 30)
 
 
-def test_what_dirty_queues_have_in_memory_is_told_by_those_that_wait_longest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(queues_module, "_QUEUES_SAMPLED", 2)
+def test_what_dirty_queues_have_in_memory_is_counted(tmp_path: Path) -> None:
+    """Units that were written do not count, nor those of queues that are gone."""
     queues = new_queues(tmp_path)
-    assert queues.dirty_units() == 0
+    assert queues.dirty_units == 0
     for queue_id, count in enumerate((2, 6, 100)):
         fill(queues, "T", queue_id, count)
-    assert queues.dirty_units() == 4
+    fill(queues, "U", 0, 30)
+    assert queues.dirty_units == 138
+    assert queues.flush(2) == 2
+    assert queues.dirty_units == 130
+    queues.delete_topic("U")
+    assert queues.dirty_units == 100
