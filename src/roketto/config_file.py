@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from roketto.clock import wall_ms
+from roketto.errand import run_errand
 from roketto.options import Config, Value
 from roketto.protocol.bodies.topics import DataVersion
 from roketto.protocol.codes import ResponseCode
@@ -53,7 +54,7 @@ class ConfigFile:
             reason = f"{len(body)} bytes of properties; {CONFIG_UPDATE_BYTES_MAX} are taken"
             raise RequestError(ResponseCode.SYSTEM_ERROR, reason)
         properties = parse_properties(str(body, "latin-1"))
-        await asyncio.shield(self._update(properties, apply))
+        await run_errand(self._update(properties, apply))
         return properties
 
     async def _update(self, properties: dict[str, str], apply: Callable[[Changed], None]) -> None:

@@ -1,6 +1,7 @@
 """A change of a configuration is checked, then in the file, then in force; all of it or nothing."""
 
 import asyncio
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +96,22 @@ async def test_changes_at_the_same_time_are_all_kept(rig: Rig) -> None:
     """One after the other: none is written over by the file of another."""
     await asyncio.gather(rig.update(b"loud=true"), rig.update(b"times=3"))
     assert rig.kept() == {"listenPort": "8", "loud": "true", "times": "3"}
+
+
+async def test_a_change_is_refused_in_silence_when_who_asked_has_gone(rig: Rig) -> None:
+    """Seen with damaged frames: their connection was closed before the change was looked at."""
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
+    other = asyncio.create_task(rig.update(b"loud=true"))
+    asking = asyncio.create_task(rig.update(b"lodu=true"))  # it waits for the other one
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await other
+    await rig.update(b"times=3")
+    gc.collect()
+    assert (rig.applied, complaints) == ([{"loud": True}, {"times": 3}], [])
 
 
 async def test_a_change_goes_on_when_who_asked_has_gone(rig: Rig) -> None:

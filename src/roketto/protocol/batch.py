@@ -14,6 +14,9 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
+from librt.strings import read_i16_be, read_i32_be
+from mypy_extensions import i64
+
 from roketto.protocol.errors import RecordError
 from roketto.protocol.limits import PROPERTIES_BYTES_MAX
 from roketto.protocol.property_names import WAIT
@@ -23,6 +26,9 @@ from roketto.protocol.sysflags import needs_unwrap
 _HEAD: Final = struct.Struct(">iiiii")
 _SHORT: Final = struct.Struct(">h")
 _SIZE: Final = struct.Struct(">i")
+_HEAD_BYTES: Final = 20
+_BODY_LENGTH_AT: Final = 16
+_SHORT_BYTES: Final = 2
 
 
 class BatchItem:
@@ -82,6 +88,59 @@ def decode_batch(data: bytes | memoryview) -> list[BatchItem]:
         items.append(BatchItem(body, bytes(data[properties_at:end]), flag))
         at = end
     return items
+
+
+def check_batch(data: bytes | memoryview, properties_bytes_max: int = PROPERTIES_BYTES_MAX) -> int:
+    """How many items a batch has; RecordError as from ``decode_batch``, but no item is copied.
+
+    None of them may have more than ``properties_bytes_max``.
+    """
+    raw = bytes(data)
+    count: i64 = 0
+    at: i64 = 0
+    data_bytes: i64 = len(raw)
+    while at < data_bytes:
+        body_at = at + _HEAD_BYTES
+        if body_at > data_bytes:
+            return len(decode_batch(raw))  # it does not come back, but tells what is wrong
+        body_bytes = i64(read_i32_be(raw, at + _BODY_LENGTH_AT))
+        properties_at = body_at + body_bytes + _SHORT_BYTES
+        if body_bytes < 0 or properties_at > data_bytes:
+            return len(decode_batch(raw))
+        properties_bytes = i64(read_i16_be(raw, properties_at - _SHORT_BYTES))
+        end = properties_at + properties_bytes
+        if properties_bytes < 0 or end > data_bytes or end != at + i64(read_i32_be(raw, at)):
+            return len(decode_batch(raw))
+        if properties_bytes > properties_bytes_max:
+            raise RecordError(
+                f"batch item at {at} of {data_bytes} has properties of {properties_bytes} bytes;"
+                f" {properties_bytes_max} are taken: shorten them"
+            )
+        count += 1
+        at = end
+    return count
+
+
+def cut_batch(data: bytes, room: int, more_bytes: int, count_max: int) -> tuple[int, int]:
+    """Where the first items of a sound batch end, and how many they are: at least one.
+
+    Together they take no more than ``room``, with ``more_bytes`` for each, and are no more than
+    ``count_max``. Of ``data`` only the first item has to be whole.
+    """
+    count: i64 = 0
+    end: i64 = 0
+    left: i64 = room
+    more: i64 = more_bytes
+    most: i64 = count_max
+    data_bytes: i64 = len(data)
+    while end + _HEAD_BYTES <= data_bytes and count < most:
+        size = i64(read_i32_be(data, end))
+        left -= size + more
+        if count and (left < 0 or end + size > data_bytes):
+            break
+        end += size
+        count += 1
+    return end, count
 
 
 def count_batch(data: bytes | memoryview) -> int:

@@ -235,6 +235,10 @@ class RequestCode(IntEnum):
 
     # Ours: far from Java's, and small enough for the compact header. Others answer 3 to them.
     READ_RANGE = 20480, Permission.SUBSCRIBE
+    STAGE_BATCH = 20481, Permission.PUBLISH
+    SINK_STATE = 20482, Permission.PUBLISH
+    DECIDE_STAGED = 20483, Permission.PUBLISH
+    PUBLISH_STAGED = 20484, Permission.PUBLISH
 
 
 REQUEST_PERMISSION: Mapping[RequestCode, Permission] = MappingProxyType(
@@ -242,7 +246,15 @@ REQUEST_PERMISSION: Mapping[RequestCode, Permission] = MappingProxyType(
 )
 """The permission of every request; it has no gap because a code is declared with its permission."""
 
-OURS = frozenset({RequestCode.READ_RANGE})
+OURS = frozenset(
+    {
+        RequestCode.READ_RANGE,
+        RequestCode.STAGE_BATCH,
+        RequestCode.SINK_STATE,
+        RequestCode.DECIDE_STAGED,
+        RequestCode.PUBLISH_STAGED,
+    }
+)
 """Codes that no other broker knows."""
 
 UNSERVED = frozenset(

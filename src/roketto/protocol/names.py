@@ -41,6 +41,9 @@ OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
 CHECKPOINT_TOPIC: Final = "CHECKPOINT_TOPIC"
 TIMER_TOPIC: Final = SYSTEM_TOPIC_PREFIX + "wheel_timer"
 """Where messages wait for a time of their own."""
+STAGED_TOPIC: Final = SYSTEM_TOPIC_PREFIX + "staged"
+SINKS_TOPIC: Final = SYSTEM_TOPIC_PREFIX + "sinks"
+"""Where pieces of batches wait for what their sinks decide, and what they have decided. Ours."""
 
 NOT_SENDABLE_TOPICS: Final = frozenset(
     {
@@ -55,6 +58,9 @@ NOT_SENDABLE_TOPICS: Final = frozenset(
     }
 )
 """Topics the broker alone writes to."""
+
+OWN_TOPICS: Final = frozenset({STAGED_TOPIC, SINKS_TOPIC})
+"""The same of ours: Java's brokers know nothing of them."""
 
 SYSTEM_TOPICS: Final = NOT_SENDABLE_TOPICS | {
     DEFAULT_TOPIC,

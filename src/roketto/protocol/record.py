@@ -168,6 +168,15 @@ class Record:
             self.body = decompress(self.body, self.sys_flag)
             self.sys_flag &= ~COMPRESSED
 
+    def __reduce__(self) -> tuple[type["Record"], tuple[object, ...]]:
+        """To copy and pickle a record, also where this module is compiled."""
+        return Record, (
+            self.topic, bytes(self.body), self.properties_raw, self.queue_id, self.flag,
+            self.queue_offset, self.log_offset, self.sys_flag, self.born_time_ms, self.born_host,
+            self.store_time_ms, self.store_host, self.reconsume_times, self.prepared_log_offset,
+            self.body_crc, self.size,
+        )  # fmt: skip
+
     def __repr__(self) -> str:
         return (
             f"<Record of {self.topic[:64]!r} queue {self.queue_id} offset {self.queue_offset},"

@@ -105,6 +105,12 @@ def peek_store_time_ms(data: bytes | memoryview, at: int = 0) -> int:
     return _unpack(_LONG, data, _store_time_at(data, at))
 
 
+def peek_prepared_log_offset(data: bytes | memoryview, at: int = 0) -> int:
+    """Where the half message lies, or ends the record that this one is a copy of; mostly 0."""
+    hosts = _host_bits(data, at)
+    return _unpack(_LONG, data, at + HEADS[hosts].size - _INT.size - _LONG.size)
+
+
 def peek_body(data: bytes | memoryview, at: int = 0) -> memoryview:
     """The stored body, not copied."""
     start, end = _body_span(data, at)

@@ -12,8 +12,9 @@ All records are made before any is written. That costs copies of the body, but a
 in its last item leaves nothing behind, and for bodies of up to 1 KiB it was measured to be faster
 than writing each piece to its place.
 
-Where the modules are not compiled, items that all have one shape take a shorter way to the same
-bytes, that of even_batch.py; compiled code is faster without.
+Items that all have one shape take a shorter way to the same bytes: that of wide_batch.py if they
+are very many, and that of even_batch.py where the modules are not compiled; compiled code is faster
+without the latter.
 """
 
 import struct
@@ -47,6 +48,7 @@ from roketto.protocol.sysflags import HOST_BITS
 from roketto.protocol.utf8 import encode_utf8
 from roketto.store.even_batch import EvenItems, find_even_items
 from roketto.store.run_properties import RunProperties
+from roketto.store.wide_batch import WideItems, find_wide_items
 
 _VARYING_BYTES: Final = 36
 """From the size to the log offset."""
@@ -68,8 +70,10 @@ class EncodedBatch:
 
     __slots__ = ("data", "properties", "sizes")
 
-    def __init__(self, data: bytes, sizes: list[int], properties: RunProperties) -> None:
-        self.data: bytes = data
+    def __init__(
+        self, data: bytes | memoryview, sizes: list[int], properties: RunProperties
+    ) -> None:
+        self.data: bytes | memoryview = data
         self.sizes: list[int] = sizes
         self.properties: RunProperties = properties
 
@@ -85,13 +89,15 @@ def encode_batch_records(
     """The records of the items in ``batch.body``, the first of them at these offsets.
 
     RecordError if any byte of the batch is out of place. ``append_crc`` ends the properties of each
-    with the CRC property. ``seeks_even`` looks whether all items have one shape.
+    with the CRC property. ``seeks_even`` looks whether few items have one shape, too.
     """
     shared = _Shared(batch, append_crc)
     data = bytes(batch.body)
     try:
         common = _common_fields(batch, shared.host_bits, store_time_ms)
-        even = find_even_items(data) if seeks_even else None
+        even: EvenItems | WideItems | None = find_wide_items(data)
+        if even is None and seeks_even:
+            even = find_even_items(data)
         if even is not None:
             ending = even.ending_for_crc() if append_crc else b""
             if ending is not None:
@@ -122,7 +128,7 @@ class _Shared:
 
 
 def _encode_even(
-    even: EvenItems,
+    even: EvenItems | WideItems,
     shared: _Shared,
     common: bytes,
     ending: bytes,
@@ -138,8 +144,12 @@ def _encode_even(
         size, shared.magic, 0, shared.queue_id, even.flag, queue_offset + count,
         log_offset + size * count, common, body_bytes,
     )  # fmt: skip
-    records = even.encode(head, tail, ending, queue_offset, log_offset, size)
-    return EncodedBatch(shared.join(records), [size] * count, even.properties)
+    data: bytes | memoryview
+    if isinstance(even, WideItems):
+        data = even.encode(head, tail, ending, queue_offset, log_offset, shared.append_crc)
+    else:
+        data = shared.join(even.encode(head, tail, ending, queue_offset, log_offset, size))
+    return EncodedBatch(data, [size] * count, even.properties)
 
 
 def _encode_one_by_one(
@@ -233,12 +243,12 @@ def _host_bits(batch: Record) -> int:
 
 
 def _common_fields(batch: Record, host_bits: int, store_time_ms: int) -> bytes:
-    """System flag to prepared offset; the latter is 0, for no batch is part of a transaction."""
+    """System flag to prepared offset; the latter is 0 but for copies of what was staged."""
     sys_flag = (batch.sys_flag & ~HOST_BITS) | host_bits << HOST_BITS_SHIFT
     head = HEADS[host_bits].pack(
         0, 0, 0, 0, 0, 0, 0,
         sys_flag, batch.born_time_ms, batch.born_host, store_time_ms, batch.store_host,
-        batch.reconsume_times, 0, 0,
+        batch.reconsume_times, batch.prepared_log_offset, 0,
     )  # fmt: skip
     return head[_VARYING_BYTES:-_BODY_LENGTH_BYTES]
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from golden.record.vectors import load
 from roketto.protocol.batch import (
     BatchItem,
+    check_batch,
     count_batch,
+    cut_batch,
     decode_batch,
     encode_batch,
     unwrap_batch,
@@ -176,3 +178,59 @@ def test_other_records_stay_whole(sys_flag: int) -> None:
 def test_an_inner_batch_whose_body_is_none_is_refused() -> None:
     with pytest.raises(RecordError, match="batch"):
         unwrap_batch(Record("T", b"not a batch", sys_flag=UNWRAP_BITS))
+
+
+@given(items_of_any_kind, st.integers(0, 3), st.integers(0, 60))
+def test_a_check_refuses_what_decoding_refuses_in_the_same_words(
+    items: list[BatchItem], cut: int, at: int
+) -> None:
+    """Of whole batches it says how many items they have; here some are cut or changed."""
+    whole = encode_batch(items)
+    assert check_batch(whole) == len(items)
+    damaged = bytearray(whole[: len(whole) - cut])
+    if at < len(damaged):
+        damaged[at] ^= 0x10
+    try:
+        expected: int | str = len(decode_batch(bytes(damaged)))
+    except RecordError as error:
+        expected = str(error)
+    try:
+        found: int | str = check_batch(memoryview(damaged))
+    except RecordError as error:
+        found = str(error)
+    assert found == expected
+
+
+def test_a_check_refuses_a_batch_that_is_cut_at_any_byte() -> None:
+    """Also within the head of an item, where nothing can be read."""
+    items = [BatchItem(b"one", b"a\x01b\x02"), BatchItem(b"two", b"")]
+    whole = encode_batch(items)
+    first = len(encode_batch(items[:1]))
+    for size in range(1, len(whole)):
+        if size != first:
+            with pytest.raises(RecordError):
+                check_batch(whole[:size])
+
+
+def test_a_check_bounds_the_properties_of_each_item() -> None:
+    batch = encode_batch([BatchItem(b"a", b"x" * 10), BatchItem(b"b", b"x" * 11)])
+    assert check_batch(batch, 11) == 2
+    with pytest.raises(RecordError, match="has properties of 11 bytes; 10 are taken"):
+        check_batch(batch, 10)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(0, 400), st.integers(1, 9))
+def test_a_cut_takes_whole_items_as_long_as_there_is_room(
+    sizes: list[int], room: int, count_max: int
+) -> None:
+    """At least one, however large it is; more only within the room, the number and the data."""
+    batch = encode_batch([BatchItem(b"x" * size) for size in sizes])
+    taken, used = 0, 0
+    for size in sizes[:count_max]:
+        used += 22 + size + 10
+        if taken and used > room:
+            break
+        taken += 1
+    end = sum(22 + size for size in sizes[:taken])
+    assert cut_batch(batch, room, 10, count_max) == (end, taken)
+    assert cut_batch(batch + b"half of the next item...", 9_999, 10, 99) == (len(batch), len(sizes))

@@ -1,5 +1,7 @@
 """Proves that records are byte for byte those of Java, and that damaged ones are never taken."""
 
+import copy
+import pickle
 from contextlib import suppress
 from typing import Any
 
@@ -389,6 +391,21 @@ def test_a_bad_body_costs_neither_its_record_nor_the_ones_behind_it() -> None:
         run[0].decompress()
     assert run[0].body == b"not LZ4 at all"
     assert run[0].sys_flag & COMPRESSED
+
+
+def test_a_copied_and_a_pickled_record_are_the_same_record() -> None:
+    """Also one whose body is a view of what was read, and whose properties have changed."""
+    data = encode_record(Record("T", b"body", b"a\x01b\x02", 3, 7, 8, 9, 0, 10, reconsume_times=2))
+    (record,) = decode_records(memoryview(data))
+    record.body = memoryview(b"body")
+    record.set_property("c", "d")
+    for other in (copy.copy(record), copy.deepcopy(record), pickle.loads(pickle.dumps(record))):
+        assert other is not record
+        assert other.body == b"body"
+        assert other.properties == {"a": "b", "c": "d"}
+        assert repr(other) == repr(record)
+        assert (other.size, other.body_crc) == (record.size, record.body_crc)
+        assert encode_record(other) == encode_record(record)
 
 
 def test_a_record_shows_what_it_is() -> None:

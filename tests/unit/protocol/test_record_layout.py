@@ -12,6 +12,7 @@ from golden.record.vectors import load
 from roketto.protocol import record_layout as layout
 from roketto.protocol.errors import RecordError
 from roketto.protocol.limits import TOPIC_BYTES_MAX
+from roketto.protocol.record import Record, encode_record
 
 ROWS = load("records")["records"]
 STORED = [record for row in load("stored") for record in row["records"]]
@@ -23,6 +24,7 @@ PEEKS: list[Callable[[bytes], object]] = [
     layout.peek_log_offset,
     layout.peek_sys_flag,
     layout.peek_store_time_ms,
+    layout.peek_prepared_log_offset,
     layout.peek_body,
     layout.peek_topic,
     layout.peek_properties,
@@ -49,6 +51,19 @@ def test_peeks_give_what_java_decodes(row: dict[str, Any], before: int) -> None:
     )
     is_v2 = len(fields["topic"]) > TOPIC_BYTES_MAX
     assert layout.peek_magic(data, before) == (layout.MAGIC_V2 if is_v2 else layout.MAGIC_V1)
+
+
+@pytest.mark.parametrize("born_bytes", [8, 20])
+@pytest.mark.parametrize("store_bytes", [8, 20])
+def test_what_a_record_is_a_copy_of_is_found_behind_hosts_of_any_length(
+    born_bytes: int, store_bytes: int
+) -> None:
+    record = Record(
+        "T", b"body", prepared_log_offset=2**62 + 5, reconsume_times=-1,
+        born_host=bytes(born_bytes), store_host=bytes(store_bytes),
+    )  # fmt: skip
+    data = bytes(37) + encode_record(record)
+    assert layout.peek_prepared_log_offset(data, 37) == 2**62 + 5
 
 
 def test_filler_of_a_log_file_is_told_by_its_magic() -> None:

@@ -42,7 +42,7 @@ def one_by_one(batch: Record, append_crc: bool) -> list[bytes]:
         record = Record(
             batch.topic, item.body, item.properties_raw, batch.queue_id, item.flag, 7 + index,
             log_offset, batch.sys_flag, batch.born_time_ms, batch.born_host, 99, batch.store_host,
-            batch.reconsume_times,
+            batch.reconsume_times, batch.prepared_log_offset,
         )  # fmt: skip
         encoded.append(encode_record(record, append_crc))
         log_offset += len(encoded[-1])
@@ -62,7 +62,7 @@ def test_records_are_those_of_the_record_codec(
     assert encoded.sizes == [len(data) for data in expected]
     assert encoded.properties.each == properties
     for record in decode_records(encoded.data, strict=True):
-        assert record.prepared_log_offset == 0
+        assert record.prepared_log_offset == batch.prepared_log_offset
         assert record.sys_flag & ~HOST_BITS == batch.sys_flag & ~HOST_BITS
 
 

@@ -1,6 +1,5 @@
 """Proves that items of one shape are recognised, and that their records are those of all others."""
 
-import struct
 from datetime import UTC
 from pathlib import Path
 
@@ -9,59 +8,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roketto.protocol.batch import BatchItem, encode_batch
-from roketto.protocol.crc import encode_crc_property
 from roketto.protocol.errors import RecordError
-from roketto.protocol.limits import PROPERTIES_BYTES_MAX
 from roketto.protocol.record import Record
 from roketto.store import batch_records
-from roketto.store.batch_records import EncodedBatch, encode_batch_records
+from roketto.store.batch_records import encode_batch_records
 from roketto.store.even_batch import EVEN_COUNT_MIN, EvenItems, find_even_items
 from roketto.store.store import Store, StoreSettings
-
-HOSTS = st.binary(min_size=8, max_size=8) | st.binary(min_size=20, max_size=20)
-ENDS = st.sampled_from([b"", b"\x02", b"#\x02", b"__CRC32#\x010123456789\x02"])
-
-
-@st.composite
-def even_batches(draw: st.DrawFn) -> Record:
-    """Bodies of one length and properties of one length, with anything in them."""
-    count = draw(st.integers(EVEN_COUNT_MIN, EVEN_COUNT_MIN + 4))
-    body_bytes, properties_bytes = draw(st.integers(0, 30)), draw(st.integers(0, 30))
-    end = draw(ENDS)
-    flag = draw(st.integers(-(2**31), 2**31 - 1))
-    items = [
-        BatchItem(
-            draw(st.binary(min_size=body_bytes, max_size=body_bytes)),
-            draw(st.binary(min_size=properties_bytes, max_size=properties_bytes)) + end,
-            flag,
-        )
-        for _ in range(count)
-    ]
-    return Record(
-        draw(st.sampled_from(["T", "T" * 127, "%RETRY%" + "g" * 200])),
-        encode_batch(items),
-        queue_id=draw(st.integers(0, 2**31 - 1)),
-        sys_flag=draw(st.integers(-(2**31), 2**31 - 1)),
-        born_host=draw(HOSTS),
-        store_host=draw(HOSTS),
-    )
+from unit.store.shapes import (
+    ENDINGS,
+    MISPLACED,
+    batches,
+    check_records,
+    check_refusals,
+    ending_differently,
+    misplace,
+    unlike,
+)
 
 
-def one_by_one(batch: Record, append_crc: bool) -> EncodedBatch:
-    """The same records by the way that all others take."""
-    shared = batch_records._Shared(batch, append_crc)
-    common = batch_records._common_fields(batch, shared.host_bits, 99)
-    return batch_records._encode_one_by_one(bytes(batch.body), shared, common, 2**40, 2**50)
-
-
-@given(even_batches(), st.booleans())
+@given(batches(EVEN_COUNT_MIN, differing_max=EVEN_COUNT_MIN + 4), st.booleans())
 def test_records_of_even_items_are_those_made_one_by_one(batch: Record, append_crc: bool) -> None:
     """Byte for byte, with every head, flag and end of the properties."""
-    expected = one_by_one(batch, append_crc)
-    encoded = encode_batch_records(batch, 2**40, 2**50, 99, append_crc)
-    assert encoded.data == expected.data
-    assert encoded.sizes == expected.sizes
-    assert encoded.properties.each == expected.properties.each
+    check_records(batch, append_crc=append_crc)
 
 
 @pytest.mark.parametrize("count", [63, 64, 65, 128, 129])
@@ -69,9 +37,7 @@ def test_many_items_are_taken_apart_a_few_at_a_time(count: int) -> None:
     """None is lost where one call ends and the next begins."""
     items = [BatchItem(b"body %03d" % n, b"KEYS\x01%03d\x02" % n) for n in range(count)]
     batch = Record("T", encode_batch(items))
-    expected = one_by_one(batch, append_crc=True)
-    encoded = encode_batch_records(batch, 2**40, 2**50, 99, append_crc=True)
-    assert encoded.data == expected.data
+    encoded = check_records(batch, append_crc=True)
     assert encoded.properties.each == [item.properties_raw for item in items]
 
 
@@ -91,16 +57,7 @@ def test_the_quick_way_is_taken_where_it_can_be(
     assert len(encode_batch_records(batch, 0, 0, 1, append_crc).sizes) == EVEN_COUNT_MIN
 
 
-@pytest.mark.parametrize(
-    ("properties", "ending"),
-    [
-        (b"", b""),
-        (b"A\x01B\x02", b""),
-        (b"A\x01#\x02", b""),
-        (b"A\x01B", b"\x02"),
-        (encode_crc_property(5), None),
-    ],
-)
+@pytest.mark.parametrize(("properties", "ending"), ENDINGS)
 def test_a_checksum_follows_properties_that_have_none(
     properties: bytes, ending: bytes | None
 ) -> None:
@@ -109,56 +66,28 @@ def test_a_checksum_follows_properties_that_have_none(
 
 
 def test_properties_that_end_in_different_ways_take_the_other_way() -> None:
-    """An 02 more in some of the records would make them of two sizes."""
-    items = [BatchItem(b"body", b"A\x01B" + end) for end in (b"\x02", b"C")]
-    batch = Record("T", encode_batch(items * EVEN_COUNT_MIN))
+    batch = ending_differently(EVEN_COUNT_MIN)
     found = find_even_items(bytes(batch.body))
     assert found is not None
     assert found.ending_for_crc() is None
-    encoded = encode_batch_records(batch, 2**40, 2**50, 99, append_crc=True)
-    assert encoded.data == one_by_one(batch, append_crc=True).data
+    check_records(batch, append_crc=True)
 
 
-@pytest.mark.parametrize(
-    "items",
-    [
-        [],
-        [BatchItem(b"body")] * (EVEN_COUNT_MIN - 1),
-        [BatchItem(b"body" * 100)] * (EVEN_COUNT_MIN - 1),
-        [BatchItem(b"body")] * EVEN_COUNT_MIN + [BatchItem(b"longer")],
-        [BatchItem(b"body", b"ab")] * EVEN_COUNT_MIN + [BatchItem(b"bo", b"abcd")],
-        [BatchItem(b"body")] * EVEN_COUNT_MIN + [BatchItem(b"body", flag=1)],
-    ],
-)
+@pytest.mark.parametrize("items", unlike(EVEN_COUNT_MIN))
 def test_few_items_and_those_of_several_shapes_are_not_even(items: list[BatchItem]) -> None:
     assert find_even_items(encode_batch(items)) is None
 
 
-@pytest.mark.parametrize(
-    ("at", "value"),
-    [
-        (0, 0), (0, -1), (0, 7), (0, 29), (16, -1), (16, 2**31 - 1), (16, 5), (16, 3), (24, 2**24),
-        (3 * 28, 29), (3 * 28 + 16, 5), (3 * 28 + 24, 2**24),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("at", "value"), MISPLACED)
 def test_a_length_out_of_place_is_not_even_and_refused(at: int, value: int) -> None:
-    """Wherever it stands: each item has 28 bytes, the properties' length is at 24 of them."""
-    data = bytearray(encode_batch([BatchItem(b"body", b"ab")] * EVEN_COUNT_MIN))
-    struct.pack_into(">i", data, at, value)
-    assert find_even_items(bytes(data)) is None
+    data = misplace(EVEN_COUNT_MIN, at, value)
+    assert find_even_items(data) is None
     with pytest.raises(RecordError, match="batch"):
-        encode_batch_records(Record("T", bytes(data)), 0, 0, 1)
+        encode_batch_records(Record("T", data), 0, 0, 1)
 
 
 def test_numbers_and_properties_that_do_not_fit_are_refused() -> None:
-    batch = Record("T", encode_batch([BatchItem(b"one")] * EVEN_COUNT_MIN))
-    with pytest.raises(RecordError, match="does not fit its field"):
-        encode_batch_records(batch, 2**63 - 2, 0, 1)
-    longest = bytes(PROPERTIES_BYTES_MAX - 1) + b"\x02"
-    batch.body = encode_batch([BatchItem(b"one", longest)] * EVEN_COUNT_MIN)
-    assert len(encode_batch_records(batch, 0, 0, 1).sizes) == EVEN_COUNT_MIN
-    with pytest.raises(RecordError, match="with their checksum"):
-        encode_batch_records(batch, 0, 0, 1, append_crc=True)
+    check_refusals(EVEN_COUNT_MIN)
 
 
 def files_of(root: Path) -> dict[str, bytes]:

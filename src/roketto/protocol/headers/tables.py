@@ -20,6 +20,7 @@ from roketto.protocol.headers import (
     range_read,
     replication,
     send,
+    staged,
     stats,
     topics,
     transactions,
@@ -37,6 +38,10 @@ _HEADERS: dict[RequestCode, tuple[_HeaderType, _HeaderType]] = {
     RequestCode.SEND_REPLY_MESSAGE_V2: (send.SendMessageV2Request, send.SendMessageResponse),
     RequestCode.CONSUMER_SEND_MSG_BACK: (send.ConsumerSendMsgBackRequest, None),
     RequestCode.RECALL_MESSAGE: (send.RecallMessageRequest, send.RecallMessageResponse),
+    RequestCode.STAGE_BATCH: (staged.StageBatchRequest, staged.StageBatchResponse),
+    RequestCode.SINK_STATE: (staged.SinkStateRequest, staged.SinkStateResponse),
+    RequestCode.DECIDE_STAGED: (staged.DecideStagedRequest, staged.DecideStagedResponse),
+    RequestCode.PUBLISH_STAGED: (staged.PublishStagedRequest, staged.PublishStagedResponse),
     # Pulling and popping.
     RequestCode.PULL_MESSAGE: (pull.PullMessageRequest, pull.PullMessageResponse),
     RequestCode.LITE_PULL_MESSAGE: (pull.PullMessageRequest, pull.PullMessageResponse),

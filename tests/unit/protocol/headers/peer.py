@@ -45,6 +45,14 @@ WITHOUT_JAVA_CLASS = {
     # No Java broker has the request.
     "ReadRangeRequest",
     "ReadRangeResponse",
+    "StageBatchRequest",
+    "StageBatchResponse",
+    "SinkStateRequest",
+    "SinkStateResponse",
+    "DecideStagedRequest",
+    "DecideStagedResponse",
+    "PublishStagedRequest",
+    "PublishStagedResponse",
     # Java reads and writes the ext fields of these by hand.
     "HeartbeatResponse",
     "SetCommitLogReadModeRequest",
