@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from roketto.errand import run_errand
 from roketto.options import ConfigError
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.errors import RequestError
@@ -47,14 +48,14 @@ class KvConfig:
             if not 0 < len(name) <= KV_NAME_CHARS_MAX:
                 reason = f"a name has {len(name)} characters; write 1 to {KV_NAME_CHARS_MAX}"
                 raise RequestError(ResponseCode.SYSTEM_ERROR, reason)
-        await asyncio.shield(self._set(namespace, key, value))
+        await run_errand(self._set(namespace, key, value))
 
     async def delete(self, namespace: str, key: str) -> None:
         """Take a key away; its namespace stays, as in Java, if only empty."""
-        await asyncio.shield(self._set(namespace, key, None))
+        await run_errand(self._set(namespace, key, None))
 
     async def _set(self, namespace: str, key: str, value: str | None) -> None:
-        # Shielded by the callers: a client that goes away must not part memory from disk.
+        # An errand of the callers: a client that goes away must not part memory from disk.
         async with self._lock:
             if self.get(namespace, key) == value:
                 return

@@ -34,12 +34,12 @@ from roketto.protocol.hosts import NO_HOST
 from roketto.remoting.errors import (
     ConnectionLostError,
     RemotingError,
-    RequestTimeoutError,
     TooManyRequestsError,
 )
 from roketto.remoting.lane import Lane
 from roketto.remoting.load import Load
 from roketto.remoting.memo import Memo
+from roketto.remoting.open_calls import OpenCalls
 from roketto.remoting.outlet import Outlet
 from roketto.remoting.peer_address import address_text, host_bytes
 from roketto.remoting.settings import ConnectionSettings
@@ -111,7 +111,8 @@ class Connection(Writer):
         self._decoder = FrameDecoder(settings.frame_bytes_max)
         self._frames: deque[memoryview] = deque()
         self._waiting_since_s = 0.0
-        self._calls: dict[int, asyncio.Future[Command]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._calls: OpenCalls = OpenCalls(self._loop)
         self._tasks: dict[asyncio.Task[Command | None], Command] = {}
         self._held = 0
         self._out: list[Body] = []
@@ -125,7 +126,6 @@ class Connection(Writer):
         self._frame_started_s: float | None = None
         self._write_stalled_s: float | None = None
         self._writable: asyncio.Future[None] | None = None
-        self._loop = asyncio.get_running_loop()
         self.peer = "unconnected"
         self.peer_host = NO_HOST
         self.closed = False
@@ -145,18 +145,16 @@ class Connection(Writer):
                 f"{len(self._calls)} requests without an answer, the bound; wait for some of them",
             )
         command.opaque = next_opaque()
-        call: asyncio.Future[Command] = self._loop.create_future()
-        self._calls[command.opaque] = call
-        timer = self._loop.call_later(timeout_ms / 1000, self._time_out, call, command, timeout_ms)
+        self._calls.peer = self.peer
+        call = self._calls.open(command, timeout_ms)
         try:
-            if self._writable is not None:  # the call's own timer ends this wait, too
+            if self._writable is not None:  # the call's own deadline ends this wait, too
                 await asyncio.wait((self._writable, call), return_when=asyncio.FIRST_COMPLETED)
             if not call.done():
                 self._send_call(command)
             return await call
         finally:
-            timer.cancel()
-            self._calls.pop(command.opaque, None)
+            self._calls.close(command.opaque)
 
     def send_one_way(self, command: Command) -> bool:
         """Send a request that nobody answers; False if the peer is gone or does not read."""
@@ -332,10 +330,7 @@ class Connection(Writer):
         self._frames.clear()
         self._out.clear()
         self._release_writers()
-        lost = ConnectionLostError(self.peer, self._lost_text())
-        for call in self._calls.values():
-            if not call.done():
-                call.set_exception(lost)
+        self._calls.fail(ConnectionLostError(self.peer, self._lost_text()))
         for task in self._tasks:
             task.cancel()
         callbacks, self._close_callbacks = self._close_callbacks, []
@@ -448,11 +443,8 @@ class Connection(Writer):
             self._start_task(command, reply)
 
     def _complete_call(self, answer: Command) -> None:
-        call = self._calls.get(answer.opaque)
-        if call is None or call.done():
+        if not self._calls.answer(answer):
             log.debug("%s: answer %d has no request waiting for it", self.peer, answer.opaque)
-        else:
-            call.set_result(answer)
 
     def _start_task(self, request: Command, work: Coroutine[Any, Any, Command | None]) -> None:
         task = self._loop.create_task(work)
@@ -578,14 +570,6 @@ class Connection(Writer):
 
     def _lost_text(self) -> str:
         return f"connection lost: {self.close_reason}"
-
-    def _time_out(self, call: "asyncio.Future[Command]", command: Command, timeout_ms: int) -> None:
-        if not call.done():
-            call.set_exception(
-                RequestTimeoutError(
-                    self.peer, f"no answer to request code {command.code} within {timeout_ms} ms"
-                )
-            )
 
 
 def failure_answer(request: Command, error: Exception) -> Command:

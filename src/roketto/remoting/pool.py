@@ -66,6 +66,8 @@ class Pool:
     ) -> None:
         self.on_connect: Callable[[str], None] | None = None
         """Called with the address whenever a connection was made, before it is used."""
+        self.on_disconnect: Callable[[str], None] | None = None
+        """Called with the address whenever one has ended, whoever has ended it."""
         self._handler = handler
         self._settings = settings or ConnectionSettings()
         self._connect_timeout_ms = connect_timeout_ms
@@ -162,7 +164,7 @@ class Pool:
         self._backoffs.pop(address, None)
         connection.peer = address  # callers and routes know it by this, whatever it resolves to
         self._connections[address] = connection
-        connection.add_close_callback(lambda closed: self._forget(address, closed))
+        connection.add_close_callback(lambda closed: self._ended(address, closed))
         if self.on_connect is not None:
             self.on_connect(address)
         return connection
@@ -171,6 +173,11 @@ class Pool:
         del self._attempts[address]
         if not attempt.cancelled():
             attempt.exception()  # marked as seen: its waiters may all have given up
+
+    def _ended(self, address: str, connection: Connection) -> None:
+        self._forget(address, connection)
+        if self.on_disconnect is not None:
+            self.on_disconnect(address)
 
     def _forget(self, address: str, connection: Connection) -> None:
         if self._connections.get(address) is connection:
