@@ -36,9 +36,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> None:
+    from roketto.allocator import keep_freed_memory
     from roketto.remoting.loop import run
     from roketto.store.errors import StoreError
 
+    keep_freed_memory()
     both = Both(
         names_config(options.data, options.namesrv_port), broker_config(options.data, options.port)
     )

@@ -27,12 +27,14 @@ from roketto.broker.lookup import Lookups
 from roketto.broker.minutes import Minutes
 from roketto.broker.offsets import Offsets
 from roketto.broker.priority import Priorities, queue_end
+from roketto.broker.publications import Publications
 from roketto.broker.put import put_as_is
 from roketto.broker.recovery_progress import RecoveryProgress
 from roketto.broker.registration import Registration
 from roketto.broker.relays import Relays
 from roketto.broker.sending import Sending
 from roketto.broker.settings import busy_after_s, server_settings, store_settings
+from roketto.broker.sinks import Sinks
 from roketto.broker.stats import Statistics
 from roketto.broker.tables import Tables
 from roketto.broker.timers import Timers
@@ -183,6 +185,7 @@ class Broker:
             ask=partial(ask_producer, clients, config.broker_name),
             clock_ms=self._clock_ms,
         )  # fmt: skip
+        sinks = self._make_sinks(store, topics, sending, put)
         return Context(
             config=config,
             config_file=ConfigFile(config, lambda: config.broker_config_path, config.given),
@@ -208,6 +211,8 @@ class Broker:
             delays=delays,
             timers=timers,
             transactions=transactions,
+            sinks=sinks,
+            publications=Publications(store, topics, sinks, stats, config, store_host),
             stats=stats,
             saved=tables.saved,
             registration=Registration(config, topics, address),
@@ -223,6 +228,14 @@ class Broker:
             busy_after_s=busy_after_s(config),
             note_taken=stats.latency.note,
         )
+
+    def _make_sinks(
+        self, store: Store, topics: Topics, sending: Sending, put: Callable[[Record], PutResult]
+    ) -> Sinks:
+        return Sinks(
+            store, topics, self._tables.sinks, sending, put,
+            broker_name=self._config.broker_name, clock_ms=self._clock_ms,
+        )  # fmt: skip
 
     def _make_timers(self, store: Store, put: Callable[[Record], PutResult]) -> Timers:
         config = self._config
@@ -248,6 +261,7 @@ class Broker:
         context.groups.create_fixed_groups()
         context.timers.start()
         context.transactions.start()
+        context.sinks.start()
         context.topics.on_change = self._note_topic
         context.groups.on_change = self._tables.save_soon
         context.clients.on_group_gone = context.filters.unregister
@@ -302,6 +316,7 @@ class Broker:
             while has_more:
                 has_more = context.store.tick()
                 await asyncio.sleep(0)
+            context.sinks.settle()
             context.stats.note_bytes(
                 sum(server.load.bytes_in for server in self._servers),
                 sum(server.load.bytes_out for server in self._servers),
@@ -335,6 +350,7 @@ class Broker:
         for beat in self._beats:
             beat.cancel()
         await asyncio.gather(*self._beats, return_exceptions=True)
+        await context.publications.close()
         context.durability.detach()
         context.transactions.write_decided()
         context.store.close()
@@ -342,6 +358,7 @@ class Broker:
         context.timers.close()
         context.transactions.settle()
         context.transactions.note_counts()
+        context.sinks.settle()
         self._tables.save_all()
 
     async def _stop_servers(self) -> None:

@@ -30,10 +30,12 @@ def _run(options: argparse.Namespace) -> None:
     if options.print_config or options.print_important:
         print_items(config, important_only=not options.print_config)
         return
+    from roketto.allocator import keep_freed_memory
     from roketto.broker.app import Broker
     from roketto.remoting.loop import run
     from roketto.store.errors import StoreError
 
+    keep_freed_memory()
     broker = Broker(config)
     where = f"{config.bind_address}:{config.listen_port}"
     try:

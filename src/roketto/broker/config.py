@@ -232,7 +232,7 @@ class BrokerConfig(ServerConfig):
     flush_commit_log_least_pages: Annotated[int, FIXED] = 4
     flush_commit_log_thorough_interval: Annotated[int, COUNT] = 10_000  # ms
     max_transfer_bytes_on_message_in_memory: Annotated[int, TRANSFER] = 262_144
-    max_transfer_count_on_message_in_memory: Annotated[int, TRANSFER] = 32
+    max_transfer_count_on_message_in_memory: Annotated[int, TRANSFER] = 256
     max_transfer_bytes_on_message_in_disk: Annotated[int, TRANSFER] = 65_536
     max_transfer_count_on_message_in_disk: Annotated[int, TRANSFER] = 8
     access_message_in_memory_max_ratio: Annotated[int, Option(high=100, important=True)] = 40
@@ -268,7 +268,7 @@ class BrokerConfig(ServerConfig):
     ] = False
 
     dedup_ids_max: Annotated[int, Option(low=1, high=100_000_000, java=False)] = 1_000_000
-    """Ids that dedup windows of all topics hold, of about 50 bytes each."""
+    """Ids that dedup windows of all topics hold, of about 35 bytes each."""
 
     listen_port: Annotated[int, LISTEN_PORT] = 10_911
 

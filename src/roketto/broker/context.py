@@ -15,9 +15,11 @@ from roketto.broker.longpoll import LongPolls
 from roketto.broker.lookup import Lookups
 from roketto.broker.offsets import Offsets
 from roketto.broker.priority import Priorities
+from roketto.broker.publications import Publications
 from roketto.broker.registration import Registration
 from roketto.broker.relays import Relays
 from roketto.broker.sending import Sending
+from roketto.broker.sinks import Sinks
 from roketto.broker.stats import Statistics
 from roketto.broker.timers import Timers
 from roketto.broker.topics import Topics
@@ -58,6 +60,8 @@ class Context:
     delays: Delays
     timers: Timers
     transactions: Transactions
+    sinks: Sinks
+    publications: Publications
     stats: Statistics
     registration: Registration
     saved: Callable[[], Coroutine[Any, Any, None]]

@@ -44,6 +44,7 @@ from roketto.protocol.record_layout import (
 )
 from roketto.protocol.sysflags import TRANSACTION_COMMIT, TRANSACTION_TYPE
 from roketto.store.errors import StoreError
+from roketto.store.huge_pages import collapse
 from roketto.store.segments import OutsideLogError
 from roketto.store.store import Store
 from roketto.store.unit import UNIT_BYTES, scan
@@ -64,6 +65,10 @@ WAIT_S_MAX: Final = 2.0
 _BEAT_S: Final = 1.0
 _FLUSH_S: Final = 0.005
 _BEATS_PER_MINUTE: Final = 60
+_BEATS_PER_COLLAPSE: Final = 10
+IDS_MANY: Final = 100_000
+"""Three megabytes: in use all over, these are most of the pages that some processors remember the
+places of."""
 
 _WAITING_TOPICS: Final = (SCHEDULE_TOPIC, SYSTEM_TOPIC_PREFIX + "wheel_timer", HALF_TOPIC)
 """Where messages wait that name their real topic."""
@@ -110,7 +115,7 @@ def note_committed(context: Context, topic: str, raw: bytes, log_offset: int) ->
     window = context.topics.windows.get(topic)
     identity = None if window is None else window.identity(raw)
     if window is not None and identity is not None:
-        window.remember(identity, log_offset)
+        window.remember_early(identity, log_offset)
 
 
 async def wait_until_ready(window: DedupWindow) -> None:
@@ -246,11 +251,18 @@ class Dedup:
     task = asyncio.create_task(dedup.run())
     """
 
-    def __init__(self, store: Store, topics: Topics, clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        topics: Topics,
+        clock_ms: Callable[[], int],
+        collapse: Callable[[], int] = collapse,
+    ) -> None:
         self._store = store
         self._topics = topics
         self._windows = topics.windows
         self._clock_ms = clock_ms
+        self._collapse = collapse
         self._beats = 0
         self._forgotten = 0
 
@@ -301,6 +313,9 @@ class Dedup:
         self._beats += 1
         if self._beats % _BEATS_PER_MINUTE == 0:
             self._warn()
+        if self._beats % _BEATS_PER_COLLAPSE == 0 and self._windows.count >= IDS_MANY:
+            # An id may be anywhere in them, and to look for its page takes as long as for itself.
+            await asyncio.to_thread(self._collapse)
 
     def _warn(self) -> None:
         forgotten, self._forgotten = self._forgotten, self._windows.room.forgotten

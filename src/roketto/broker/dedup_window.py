@@ -6,7 +6,7 @@ A topic has one if an operator gave it attributes for it::
     dedup.by                UNIQ_KEY, the id that producers give (the default), or KEYS
 
 Only a hash of each id is kept, with the log offset of its message: whoever finds one reads the
-message and compares. So an id takes about 50 bytes whatever its length, and two ids with one hash
+message and compares. So an id takes about 35 bytes whatever its length, and two ids with one hash
 cost a look and no more.
 
 The number of ids of all windows is bounded. Where there is no room for one more, the oldest one is
@@ -18,10 +18,10 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
-from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from mypy_extensions import i64
 
-from roketto.broker.id_table import UNKNOWN, IdTable
+from roketto.broker.id_order import IdOrder
+from roketto.broker.id_table import UNKNOWN, IdTable, hash_of_id
 from roketto.protocol.bodies.topics import TopicConfig
 from roketto.protocol.names import is_dlq_topic, is_retry_topic, is_system_topic
 from roketto.protocol.properties import get_property
@@ -47,9 +47,6 @@ _LAST_BITS: Final = _PARTS - 1
 
 _IDS_PER_FORGOTTEN: Final = 16_384
 """Of a million ids, sixty are forgotten at once when there is no room for another one."""
-_PAIR_BYTES: Final = 16
-_BLOCK_BYTES: Final = 65_536
-"""A few thousand ids: whatever is forgotten comes back to the allocator in such pieces."""
 
 
 class _Room:
@@ -63,48 +60,6 @@ class _Room:
         self.forgotten: int = 0
 
 
-class _Order:
-    """Hashes of ids and log offsets of their messages in the order they came, 16 bytes for both.
-
-    They are bytes, not numbers in a list: half the time to note one, a fifth of the memory, and
-    nothing that a garbage collection would have to visit.
-    """
-
-    __slots__ = ("_at", "_blocks", "_new", "_old", "count")
-
-    def __init__(self) -> None:
-        self.count: i64 = 0
-        self._new: BytesWriter = BytesWriter()
-        self._blocks: deque[bytes] = deque()
-        """Those between the one that is written and the one that is read."""
-        self._old: bytes = b""
-        self._at: i64 = 0
-
-    def add(self, number: i64, log_offset: i64) -> None:
-        new = self._new
-        write_i64_le(new, number)
-        write_i64_le(new, log_offset)
-        self.count += 1
-        if len(new) >= _BLOCK_BYTES:
-            self._blocks.append(new.getvalue())
-            self._new = BytesWriter()
-
-    def first(self) -> tuple[i64, i64]:
-        """The hash and the log offset that came first of those that are left; there are some."""
-        if self._at == len(self._old):
-            if not self._blocks:
-                self._blocks.append(self._new.getvalue())
-                self._new = BytesWriter()
-            self._old, self._at = self._blocks.popleft(), 0
-        old, at = self._old, self._at
-        return read_i64_le(old, at), read_i64_le(old, at + 8)
-
-    def drop_first(self) -> None:
-        """Forget what ``first`` has told."""
-        self._at += _PAIR_BYTES
-        self.count -= 1
-
-
 class DedupWindow:
     """The ids of one topic: who takes a message looks here first, and notes it when it is stored.
 
@@ -116,8 +71,8 @@ class DedupWindow:
     """
 
     __slots__ = (
-        "_bound", "_floor", "_has_replaced", "_mark_ms", "_marks", "_next_part", "_order",
-        "_owner", "_places", "_room", "_window_ms", "is_by_keys", "is_ready", "ready", "seconds",
+        "_bound", "_early", "_has_replaced", "_mark_ms", "_marks", "_next_part", "_order",
+        "_owner", "_room", "_tables", "_window_ms", "is_by_keys", "is_ready", "ready", "seconds",
         "topic",
     )  # fmt: skip
 
@@ -132,15 +87,15 @@ class DedupWindow:
         self._room: _Room = owner.room
         self._window_ms: int = seconds * 1_000
         self._mark_ms: int = max(_MARK_MS_LEAST, self._window_ms // _MARKS_PER_WINDOW)
-        self._places: list[IdTable] = [IdTable() for _ in range(_PARTS)]
-        """Hash of an id -> log offset; the last bits of the hash say in which of them."""
-        self._order: _Order = _Order()
-        """What is forgotten next."""
+        self._order: IdOrder = IdOrder()
+        """Hashes of ids and log offsets, as they are in the log; the first is forgotten next."""
+        self._tables: list[IdTable] = [IdTable() for _ in range(_PARTS)]
+        """Where a hash is in the order; its last bits say which of these knows it."""
+        self._early: list[tuple[str, int]] = []
+        """Ids and log offsets of what was stored while what came before was still read again."""
         self._marks: deque[tuple[int, int]] = deque()
         """Times, and the log offsets that everything before them is below."""
         self._bound: int = 0
-        self._floor: i64 = 0
-        """What is below that in the log is forgotten."""
         self._has_replaced: bool = False
         """Whether an id was known when it was noted, and so comes twice in the order."""
         self._next_part: i64 = 0
@@ -156,27 +111,39 @@ class DedupWindow:
 
     def find(self, identity: str) -> int:
         """Where a message is that may have this id; UNKNOWN if there is none."""
-        return self.find_bytes(encode_utf8(identity))
+        return self.find_hash(hash_of_id(encode_utf8(identity)))
 
     def remember(self, identity: str, log_offset: int) -> None:
         """The message with this id is stored, and is the one to answer with from now on."""
-        self.remember_bytes(encode_utf8(identity), log_offset)
+        self.remember_hash(hash_of_id(encode_utf8(identity)), log_offset)
 
-    def find_bytes(self, identity: bytes) -> i64:
-        """``find`` for an id as it stands in a property string."""
-        number: i64 = hash(identity)
-        return self._places[number & _LAST_BITS].find(number, self._floor)
+    def find_hash(self, number: i64) -> i64:
+        """``find`` for whoever has the ``hash_of_id`` of the id, as it stands in properties."""
+        order = self._order
+        serial = self._tables[number & _LAST_BITS].find(number, order)
+        return order.place_of(serial) if serial >= 0 else UNKNOWN
 
-    def remember_bytes(self, identity: bytes, log_offset: i64) -> None:
-        """``remember`` for such an id."""
+    def remember_hash(self, number: i64, log_offset: i64) -> None:
+        """``remember`` likewise."""
         room = self._room
         if room.left <= 0:
             self._owner.make_room(self)
         room.left -= 1
-        number: i64 = hash(identity)
-        if self._places[number & _LAST_BITS].put(number, log_offset, self._floor):
+        order = self._order
+        order.add(number, log_offset)
+        if self._tables[number & _LAST_BITS].put(number, order):
             self._has_replaced = True
-        self._order.add(number, log_offset)
+
+    def remember_early(self, identity: str, log_offset: int) -> None:
+        """``remember`` for a message that may be stored before this ``is_ready``.
+
+        It comes behind what is read again. Only messages of transactions that were open before do
+        not wait until then, and those are not many.
+        """
+        if self.is_ready:
+            self.remember(identity, log_offset)
+        else:
+            self._early.append((identity, log_offset))
 
     def recall(self, identity: str, log_offset: int, store_time_ms: int, *, is_last: bool) -> None:
         """The same for one that was stored before: the first counts, unless this ``is_last``."""
@@ -186,6 +153,9 @@ class DedupWindow:
 
     def set_ready(self) -> None:
         """It knows all that it has to."""
+        for identity, log_offset in self._early:
+            self.remember(identity, log_offset)
+        self._early = []
         self.is_ready = True
         self.ready.set()
 
@@ -206,55 +176,47 @@ class DedupWindow:
         """Forget up to ``count_max`` ids whose time is over; whether there may be more."""
         while self._marks and self._marks[0][0] + self._window_ms <= now_ms:
             self._bound = self._marks.popleft()[1]
-        order = self._order
-        bound: i64 = self._bound
-        for _ in range(count_max):
-            if not order.count or order.first()[1] >= bound:
+        left: i64 = count_max
+        while left > 0:
+            count = self._order.count_below(self._bound, left)
+            if not count:
                 self._tidy()
                 return False
-            self._forget_first()
+            self._forget_first(count)
+            left -= count
         return True
 
     def forget_oldest(self, count: i64) -> int:
         """Forget what came first; of how many it was the newest of its id."""
         order = self._order
+        count = min(count, order.end - order.begin)
+        if not self._has_replaced:  # as ever, but where there are transactions
+            self._forget_first(count)
+            return count
         newest = 0
-        for _ in range(min(count, order.count)):
-            if self._is_first_newest():
+        for _ in range(count):
+            serial = order.begin
+            number = order.number_of(serial)
+            if self._tables[number & _LAST_BITS].find(number, order) == serial:
                 newest += 1
-            self._forget_first()
+            self._forget_first(1)
         return newest
 
-    def _is_first_newest(self) -> bool:
-        if not self._has_replaced:  # as ever, but where there are transactions
-            return True
-        number, log_offset = self._order.first()
-        return self._places[number & _LAST_BITS].find(number, self._floor) == log_offset
-
-    def _forget_first(self) -> None:
-        """Forget what is the first of the order, and so what is before the next one in the log.
-
-        One that was noted while others were still read again stays until these are gone.
-        """
-        order = self._order
-        floor = order.first()[1] + 1
-        order.drop_first()
-        if order.count:
-            floor = order.first()[1]
-        if floor > self._floor:
-            self._floor = floor
-        self._room.left += 1
+    def _forget_first(self, count: i64) -> None:
+        self._order.drop(count)
+        self._room.left += count
 
     def _tidy(self) -> None:
         """Let another one of the tables give its room back."""
         self._next_part = self._next_part + 1 & _LAST_BITS
-        self._places[self._next_part].tidy(self._floor)
+        self._tables[self._next_part].tidy(self._order)
 
     def clear(self) -> None:
         """Give its room back: nobody uses it any more."""
         self._room.left += self._order.count
-        self._places = [IdTable() for _ in range(_PARTS)]
-        self._order = _Order()
+        self._order = IdOrder()
+        self._tables = [IdTable() for _ in range(_PARTS)]
+        self._early = []
         self.set_ready()  # whoever waits looks for the window that is now
 
 
@@ -277,6 +239,11 @@ class Windows:
     def by_topic(self) -> Mapping[str, DedupWindow]:
         """All of them."""
         return self._windows
+
+    @property
+    def count(self) -> int:
+        """How many ids there are in all of them."""
+        return self.ids_max - self.room.left
 
     def get(self, topic: str) -> DedupWindow | None:
         """The window that a topic has."""
@@ -319,7 +286,7 @@ class Windows:
             return {}
         return {
             "dedupTopics": str(len(self._windows)),
-            "dedupIds": str(self.ids_max - self.room.left),
+            "dedupIds": str(self.count),
             "dedupIdsMax": str(self.ids_max),
             "dedupDuplicates": str(self.room.duplicates),
             "dedupForgottenEarly": str(self.room.forgotten),

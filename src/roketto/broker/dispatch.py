@@ -27,6 +27,7 @@ from roketto.broker.handlers import (
     runtime,
     send,
     send_back,
+    staged,
     stats,
     timers,
     topics,
@@ -53,6 +54,7 @@ def _join(*families: Mapping[Any, Handler]) -> dict[int, Handler]:
 ROUTES: Final = _join(
     send.ROUTES,
     send_back.ROUTES,
+    staged.ROUTES,
     recall.ROUTES,
     timers.ROUTES,
     transactions.ROUTES,

@@ -17,6 +17,7 @@ _FIELDS: Final = {
     RequestCode.SEND_MESSAGE: "wait_time_mills_in_send_queue",
     RequestCode.SEND_MESSAGE_V2: "wait_time_mills_in_send_queue",
     RequestCode.SEND_BATCH_MESSAGE: "wait_time_mills_in_send_queue",
+    RequestCode.STAGE_BATCH: "wait_time_mills_in_send_queue",
     RequestCode.CONSUMER_SEND_MSG_BACK: "wait_time_mills_in_send_queue",
     RequestCode.PULL_MESSAGE: "wait_time_mills_in_pull_queue",
     RequestCode.LITE_PULL_MESSAGE: "wait_time_mills_in_lite_pull_queue",

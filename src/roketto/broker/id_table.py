@@ -1,16 +1,19 @@
-"""A table from the hashes of ids to log offsets, in flat memory; pure.
+"""A table by which ids are found in their order by their hashes, in flat memory; pure.
 
-A slot is two numbers side by side, the hash and the log offset with one added, 0 while it is free::
+A slot is one number, 0 while it is free::
 
-    slots    | hash, place + 1 | hash, place + 1 | 0, 0 | hash, place + 1 | ...
-                 ^ the hash says where to look first; what does not fit there is behind it
+    slot    | 30 bits of the hash | 1 | the last 32 bits of the serial number |
+              ^ they say where to look first; what does not fit there is behind it
 
-Ids are forgotten in the order of the log, so nobody removes them: what leads below a floor that
-rises is dead. A dead slot is taken by the next id that passes it, and when too few are free, those
-that are alive move to a new table. To visit each id once more, wherever it lies, would take as long
-as finding it.
+What is there for those bits is looked up in the order, which has the whole hash: see id_order.py.
+A slot of half the size of a hash and a place in the log is worth that. With a million ids most of
+the time goes into memory that is in no cache of the processor, and half as much of it is touched.
 
-So an id takes 24 to 64 bytes, less than in a dict, and is mostly found with one look at the memory.
+Nobody removes an id: what has left the order is dead. A dead slot is taken by the next id that
+passes it, and when too few are free, all that are dead are freed at once. To visit each id once
+more, wherever it lies, would take as long as finding it.
+
+So an id takes 12 to 32 bytes, less than in a dict, and is mostly found with one look at the memory.
 Nothing is allocated for it, and no garbage collection visits it.
 """
 
@@ -19,7 +22,9 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-__all__ = ["SLOTS_LEAST", "UNKNOWN", "IdTable"]
+from roketto.broker.id_order import IdOrder
+
+__all__ = ["SLOTS_LEAST", "UNKNOWN", "IdTable", "hash_of_id"]
 
 UNKNOWN: Final = -1
 """What is found for a hash that is not there."""
@@ -27,90 +32,163 @@ UNKNOWN: Final = -1
 SLOTS_LEAST: Final = 8
 _SKIPPED_BITS: Final = 6
 """The last bits of hashes say which of several tables has them: they are the same within one."""
+_NOWHERE: Final = -1
+
+_MARKS: Final = (1 << 30) - 1
+_MARK_SHIFT: Final = 33
+_TAKEN: Final = 1 << 32
+_SERIALS: Final = _TAKEN - 1
+"""They begin anew after four billions, with less than that alive. What died before may then seem to
+be alive, but the order has another hash for it; its slot is freed later."""
+
+_NEIGHBOUR_BITS: Final = 3
+_NEIGHBOURS: Final = (1 << _NEIGHBOUR_BITS) - 1
+_SPREAD: Final = 0x0113_79B9_7F4A_7C15
+"""Odd, with its bits all over it; times what is left of a byte it is still a number of 63 bits."""
+
+
+def hash_of_id(identity: bytes) -> i64:
+    """A hash by which ids with the same bytes but for the last bits of the last one are neighbours.
+
+    Clients end their ids with a counter. The slots of eight neighbours are as large as a line of
+    the processor's cache, and only the first of them has to come from memory.
+    """
+    last: i64 = identity[-1]
+    number: i64 = hash(identity[:-1])
+    number ^= (last >> _NEIGHBOUR_BITS) * _SPREAD
+    return number & ~(_NEIGHBOURS << _SKIPPED_BITS) | (last & _NEIGHBOURS) << _SKIPPED_BITS
 
 
 class IdTable:
-    """Hashes of ids, and the log offsets that they lead to; it is as large as it has to be.
+    """Where in an order the ids with some hashes are; it is as large as it has to be.
 
-    table.put(hash(identity), log_offset, floor)
-    table.find(hash(identity), floor)           # UNKNOWN, or the log offset, which is not below
-    table.tidy(floor)                           # once in a while: gives room back
+    order.add(number, log_offset)
+    table.put(number, order)
+    table.find(number, order)           # UNKNOWN, or the serial number
+    table.tidy(order)                   # once in a while: gives room back
 
-    The floor never sinks.
+    The order is always the same one.
     """
 
-    __slots__ = ("_last", "_slots", "used")
+    __slots__ = ("_last", "_slots", "_sought", "_sought_at", "used")
 
     def __init__(self) -> None:
         self.used: i64 = 0
         """Slots that are not free; those of them that are dead count."""
-        self._slots: vec[i64] = vec[i64]([0] * (2 * SLOTS_LEAST))
+        self._slots: vec[i64] = vec[i64]([0] * SLOTS_LEAST)
         self._last: i64 = SLOTS_LEAST - 1
         """The number of the last slot, all of whose bits are set."""
+        self._sought: i64 = 0
+        self._sought_at: i64 = _NOWHERE
+        """The hash that was looked for last, and the slot that is or would be its own."""
 
     @property
     def slot_count(self) -> int:
         """How many there are, most of them free."""
         return self._last + 1
 
-    def find(self, number: i64, floor: i64) -> i64:
-        """Where a hash leads to; UNKNOWN if it is not there, or dead."""
+    def find(self, number: i64, order: IdOrder) -> i64:
+        """The newest with a hash; UNKNOWN if there is none, or it has left the order."""
         slots, last = self._slots, self._last
-        at = number >> _SKIPPED_BITS & last
-        while slots[2 * at + 1] and slots[2 * at] != number:
+        begin = order.begin
+        count = order.end - begin
+        mark = number >> _SKIPPED_BITS & _MARKS
+        self._sought = number
+        dead: i64 = _NOWHERE
+        at = mark & last
+        slot = slots[at]
+        while slot:
+            age = slot - begin & _SERIALS
+            if age >= count:
+                if dead < 0:
+                    dead = at
+            elif slot >> _MARK_SHIFT == mark and order.number_of(begin + age) == number:
+                self._sought_at = at
+                return begin + age
             at = at + 1 & last
-        place = slots[2 * at + 1] - 1
-        return place if place >= floor else UNKNOWN
+            slot = slots[at]
+        self._sought_at = at if dead < 0 else dead
+        return UNKNOWN
 
-    def put(self, number: i64, log_offset: i64, floor: i64) -> bool:
-        """Let a hash lead to a log offset from now on; whether it led to another one."""
-        slots, last = self._slots, self._last
-        at = number >> _SKIPPED_BITS & last
-        dead: i64 = -1
-        while slots[2 * at + 1] and slots[2 * at] != number:
-            if dead < 0 and slots[2 * at + 1] <= floor:
-                dead = at
-            at = at + 1 & last
-        was_alive = slots[2 * at + 1] > floor
-        if not slots[2 * at + 1]:
-            if dead >= 0:
-                at = dead
-            else:
-                self.used += 1
-        slots[2 * at] = number
-        slots[2 * at + 1] = log_offset + 1
-        if 3 * self.used > 2 * (last + 1):
-            self._move(floor)
+    def put(self, number: i64, order: IdOrder) -> bool:
+        """Let a hash lead to what came to the order last; whether it led to another one.
+
+        Whoever puts it has mostly just looked for it: then nobody looks again where its slot is.
+        """
+        if self._sought != number or self._sought_at < 0:
+            self.find(number, order)
+        slots, at = self._slots, self._sought_at
+        was_alive = _is_alive(slots[at], order)
+        if not slots[at]:
+            self.used += 1
+        serial = order.end - 1
+        slots[at] = (number >> _SKIPPED_BITS & _MARKS) << _MARK_SHIFT | _TAKEN | serial & _SERIALS
+        if 3 * self.used > 2 * (self._last + 1):
+            self._sweep(order)
+            self._fit()
         return was_alive
 
-    def tidy(self, floor: i64) -> None:
+    def tidy(self, order: IdOrder) -> None:
         """Give room back if most of it is dead or free."""
-        if self._last >= SLOTS_LEAST and 8 * self._count(floor) <= self._last:
-            self._move(floor)
+        if self._last >= SLOTS_LEAST and 8 * self._count(order) <= self._last:
+            self._sweep(order)
+            self._fit()
 
-    def _count(self, floor: i64) -> i64:
+    def _count(self, order: IdOrder) -> i64:
         """How many are alive."""
         slots = self._slots
         alive: i64 = 0
-        for at in range(1, len(slots), 2):
-            if slots[at] > floor:
+        for at in range(len(slots)):
+            if _is_alive(slots[at], order):
                 alive += 1
         return alive
 
-    def _move(self, floor: i64) -> None:
-        """Leave what is dead behind; at most half of the new table is used then."""
-        old = self._slots
-        alive = self._count(floor)
+    def _sweep(self, order: IdOrder) -> None:
+        """Free the slots of what is dead, and let what is alive move up.
+
+        Behind a free slot each one is emptied and filled anew: what belongs before it has been, and
+        so it comes to lie where it was, or before. Another table would do, too, but memory that is
+        taken and given back for it costs more than all the rest.
+        """
+        slots, last = self._slots, self._last
+        free: i64 = 0
+        while slots[free]:
+            free += 1
+        alive: i64 = 0
+        for step in range(1, last + 1):
+            at = free + step & last
+            slot = slots[at]
+            if slot:
+                slots[at] = 0
+                if _is_alive(slot, order):
+                    alive += 1
+                    _fill(slots, last, slot)
+        self.used = alive
+        self._sought_at = _NOWHERE
+
+    def _fit(self) -> None:
+        """Have as many slots that at most half of them are used, and no more; none is dead."""
         slot_count: i64 = SLOTS_LEAST
-        while slot_count < 2 * alive:
+        while slot_count < 2 * self.used:
             slot_count *= 2
-        slots = vec[i64]([0] * (2 * slot_count))
-        last = slot_count - 1
-        for begin in range(0, len(old), 2):
-            if old[begin + 1] > floor:
-                at = old[begin] >> _SKIPPED_BITS & last
-                while slots[2 * at + 1]:
-                    at = at + 1 & last
-                slots[2 * at] = old[begin]
-                slots[2 * at + 1] = old[begin + 1]
-        self._slots, self._last, self.used = slots, last, alive
+        if slot_count == self._last + 1:
+            return
+        old = self._slots
+        slots = vec[i64]([0] * slot_count)
+        for at in range(len(old)):
+            if old[at]:
+                _fill(slots, slot_count - 1, old[at])
+        self._slots, self._last = slots, slot_count - 1
+
+
+def _is_alive(slot: i64, order: IdOrder) -> bool:
+    """Whether what a slot leads to is in the order."""
+    return slot != 0 and (slot - order.begin & _SERIALS) < order.end - order.begin
+
+
+def _fill(slots: vec[i64], last: i64, slot: i64) -> None:
+    """Let what was in another slot take the first one for its hash that is free."""
+    at = slot >> _MARK_SHIFT & last
+    while slots[at]:
+        at = at + 1 & last
+    slots[at] = slot

@@ -11,8 +11,9 @@ from mypy_extensions import i64
 
 from roketto.broker.context import Context
 from roketto.broker.dedup_window import DedupWindow
+from roketto.broker.id_table import hash_of_id
 from roketto.broker.topics import SendTarget
-from roketto.protocol.bytescan import find_byte
+from roketto.protocol.bytescan import find_byte, is_ascii
 from roketto.protocol.headers.base import I32_MAX
 from roketto.protocol.sysflags import COMPRESSED, COMPRESSION_TYPE, HOST_BITS, MULTI_TAGS
 from roketto.protocol.utf8 import decode_utf8, encode_utf8
@@ -113,26 +114,32 @@ def store_plain(
     if properties[-1] != _ITEM_END:
         properties += b"\x02"
     window: DedupWindow | None = None
-    identity = b""
+    number: i64 = 0
     if not target.is_plain:
         window = target.window
         assert window is not None
+        if not window.is_ready:
+            return NOT_PLAIN  # it has to wait
         identity = _identity(window, properties, key)
-        if not window.is_ready or (identity and window.find_bytes(identity) >= 0):
-            return NOT_PLAIN  # it has to wait, or may be a duplicate
+        if not identity:
+            window = None
+        else:
+            number = hash_of_id(identity)
+            if window.find_hash(number) >= 0:
+                return NOT_PLAIN  # it may be a duplicate
     stored = store.appender.append_fields(
         target.name, target.field, queue_id, flag, sys_flag, born_time_ms, connection.peer_host,
         sending.store_host, body, properties + sending.own_properties,
     )  # fmt: skip
-    if window is not None and identity:
-        window.remember_bytes(identity, stored[1])
+    if window is not None:
+        window.remember_hash(number, stored[1])
     context.stats.note_put(target.name, queue_id, 1, stored[2], store.log.store_time_ms)
     return stored
 
 
 def _identity(window: DedupWindow, properties: bytes, key: bytes) -> bytes:
     """What tells a message from others, as bytes that are the same whichever way it comes."""
-    if not window.is_by_keys and key.isascii():
+    if not window.is_by_keys and is_ascii(key):
         return key
     found = window.identity(properties) if window.is_by_keys else decode_utf8(key)
     return b"" if found is None else encode_utf8(found)

@@ -13,6 +13,7 @@ from roketto.store.filter_table import FilterTable
 from roketto.store.group_table import GroupTable
 from roketto.store.mode_table import ModeTable
 from roketto.store.offset_table import ConsumeOffsetTable
+from roketto.store.sink_table import SinkTable
 from roketto.store.table import Table
 from roketto.store.timer_metrics import TimerMetricsTable
 from roketto.store.topic_table import TopicTable
@@ -27,7 +28,7 @@ _SLICE_ENTRIES: Final = 64
 
 
 class Tables:
-    """Topics, groups, offsets of consumers and delays, filters and modes of one store directory.
+    """Topics, groups, offsets of consumers and delays, filters, modes and sinks of one store.
 
     tables = Tables(Files(), store_root)
     tables.load()                          # CorruptStoreError
@@ -48,11 +49,12 @@ class Tables:
         self.delays = DelayOffsetTable(files, config)
         self.filters = FilterTable(files, config)
         self.modes = ModeTable(files, config)
+        self.sinks = SinkTable(files, config)
         self.timer_metrics = TimerMetricsTable(files, config)
         self.transaction_metrics = TransactionMetricsTable(files, config)
         self._all: tuple[Table[Any], ...] = (
             self.topics, self.groups, self.offsets, self.delays, self.filters, self.modes,
-            self.transaction_metrics,
+            self.sinks, self.transaction_metrics,
         )  # fmt: skip
         self._failing: set[Path] = set()
         self._is_urgent = asyncio.Event()

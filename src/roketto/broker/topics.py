@@ -20,6 +20,7 @@ from roketto.protocol.names import (
     HALF_TOPIC,
     NOT_SENDABLE_TOPICS,
     OFFSET_MOVED_TOPIC,
+    OWN_TOPICS,
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
     SYSTEM_TOPIC_PREFIX,
@@ -217,6 +218,12 @@ class Topics:
             found.append(_topic(TIMER_TOPIC, 1))
         return found
 
+    def create_own(self, topic: str) -> None:
+        """Make a topic of the broker's own that it has from its first use on, with one queue."""
+        if self._table.get(topic) is None:
+            log.info("topic %s was made on first use", topic)
+            self.put(_topic(topic, 1))
+
     def create_for_group(
         self, topic: str, queues: int, perm: int = PERM_READ | PERM_WRITE, *, is_unit: bool = False
     ) -> TopicConfig:
@@ -246,7 +253,7 @@ class Topics:
         if known is not None:
             return known
         check_topic(topic)
-        if topic in NOT_SENDABLE_TOPICS:
+        if topic in NOT_SENDABLE_TOPICS or topic in OWN_TOPICS:
             raise RequestError(
                 ResponseCode.NO_PERMISSION,
                 f"Sending message to topic[{topic}] is forbidden. Only the broker writes to it:"

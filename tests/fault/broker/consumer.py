@@ -143,8 +143,9 @@ class Tenure:
 
 
 class Consumer:
-    """One member of a group. ``fails`` says of a message whether it is given back; ``notice_s`` is
-    how long it goes on as before when it has been told that its group has changed.
+    """One member of a group. ``fails`` says of a message whether it is given back, and without
+    ``reconsume_times_max`` the broker how often; ``notice_s`` is how long it goes on as before when
+    it has been told that its group has changed.
 
     consumer = Consumer(address, "G", "id", [Queue("T", 0), ...], record)
     await consumer.start()
@@ -162,7 +163,7 @@ class Consumer:
         *,
         is_ordered: bool = False,
         fails: Callable[[Record], bool] = lambda record: False,
-        reconsume_times_max: int = 16,
+        reconsume_times_max: int | None = 16,
         work_s: float = 0.0,
         notice_s: float = 0.0,
     ) -> None:

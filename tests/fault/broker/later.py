@@ -11,7 +11,7 @@ from evidence import Evidence, Place
 from fault.appender import PRODUCERS, body_of, value_of
 from fault.broker.producers import properties_of
 from fault.broker.site import Site
-from fault.broker.wire import Queue, ask, connected, read_queue, send_request
+from fault.broker.wire import Queue, ask, check_keys, connected, read_queue, send_request
 from roketto.protocol.codes import RequestCode
 from roketto.protocol.command import Command
 from roketto.protocol.headers.base import decode_header, encode_header
@@ -93,6 +93,7 @@ class Later(ABC):
     async def deliver(self, kills: int, rest_s: float) -> list[QueueRead]:
         """Send all, and kill the broker so many times while it delivers them; what came.
 
+        In the end all of it is found by its keys.
         ``rest_s`` is how long after the last start something might come once more.
         """
         site, seen = self.site, 0
@@ -108,7 +109,10 @@ class Later(ABC):
         site.stop()
         site.start()
         await asyncio.sleep(rest_s)
-        return await self.read()
+        reads = await self.read()
+        async with connected(site.address) as connection:
+            await check_keys(connection, QUEUES[0].topic, (sent.value for sent in self.evidence))
+        return reads
 
     def judge(self, reads: list[QueueRead]) -> Report:
         """Compare what came with what was sent; the broker has been stopped."""

@@ -9,13 +9,13 @@ import asyncio
 import errno
 import os
 import sys
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from roketto.__main__ import main
-from roketto.broker import timer_gate
+from roketto.broker import publications, timer_gate
 from roketto.broker import transactions as app_transactions
 from roketto.broker.app import Broker
 from roketto.broker.context import Context
@@ -23,6 +23,7 @@ from roketto.broker.dedup import Rebuild
 from roketto.broker.delay_levels import Wait
 from roketto.broker.delays import Delays
 from roketto.broker.durability import Durability
+from roketto.broker.half_messages import as_committed
 from roketto.broker.handlers import send_back
 from roketto.broker.handlers import transactions as end_handlers
 from roketto.broker.locks import QueueLocks
@@ -38,6 +39,7 @@ from roketto.broker.transactions import Transactions
 from roketto.protocol.bodies.route import MessageQueue
 from roketto.protocol.command import Command
 from roketto.protocol.record import Record
+from roketto.protocol.sysflags import TRANSACTION_TYPE
 from roketto.remoting.connection import Connection, Reply
 from roketto.store.appender import Appender
 from roketto.store.checkpoint import IndexMark
@@ -273,6 +275,21 @@ def forget_ends() -> None:
     put(app_transactions, "find_committed", lambda *args: [])
 
 
+def show_rolled_back() -> None:
+    """What is rolled back is stored where it belongs, as if it had never been in a transaction."""
+    roll_back = Transactions.roll_back
+
+    def store(transactions: Transactions, first: int, offset: int) -> int:
+        half = transactions._store.record_at(transactions._open[first].log_offset)
+        committed = as_committed(half)
+        assert committed is not None
+        committed.sys_flag &= ~TRANSACTION_TYPE
+        transactions._put(committed)
+        return roll_back(transactions, first, offset)
+
+    put(Transactions, "roll_back", store)
+
+
 def lose_commits() -> None:
     """Every fifth commit stores nothing."""
     count = 0
@@ -330,13 +347,29 @@ def forget_ids() -> None:
     put(Rebuild, "step", look_at_nothing)
 
 
+def publish_again() -> None:
+    """What was published before a start is not looked for."""
+
+    def count_nothing(*args: object) -> Iterator[None]:
+        yield
+        return Counter()  # type: ignore[return-value]  # what a generator returns
+
+    put(publications, "count_published", count_nothing)
+
+
+def publish_some() -> None:
+    """What was begun before a start is taken for published."""
+    put(publications, "progress_of", lambda pieces, *args: (len(pieces), 0))
+
+
 BUGS: Final[dict[str, Callable[[], None]]] = {
     bug.__name__: bug
     for bug in (
         acknowledge_early, note_lanes, deliver_again, deliver_early, deliver_some, share_the_store,
         stop_abruptly, limit_the_disk, stay_full, forget_commits, skip_one, forget_places,
         lock_for_all, retry_once_more, register_once, forget_ends, lose_commits, lose_index,
-        forget_ids, timers_again, timers_early, timers_lost,
+        forget_ids, timers_again, timers_early, timers_lost, publish_again, publish_some,
+        show_rolled_back,
     )
 }  # fmt: skip
 

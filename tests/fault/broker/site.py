@@ -28,6 +28,7 @@ LARGE: Final = {
     **SMALL,
     "mappedFileSizeCommitLog": "16777216",
     "mappedFileSizeConsumeQueue": "600000",
+    "maxHashSlotNum": "50000",
     "maxIndexNum": "400000",
 }
 """For tests that are about other things."""

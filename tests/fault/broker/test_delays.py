@@ -16,18 +16,25 @@ from fault.broker.site import LARGE, Site
 from roketto.clock import wall_ms
 from roketto.protocol.property_names import DELAY
 
-DELAYS_S: Final = (1, 2, 3)
-CONFIG: Final = {**LARGE, "messageDelayLevel": " ".join(f"{delay}s" for delay in DELAYS_S)}
+DELAYS_S: Final = range(1, 4)
+LONG_DELAYS_S: Final = range(1, 9)
+"""So that there is something to deliver all the time in which a broker is killed twenty times."""
+LONGEST_DELAYS_S: Final = range(1, 92, 5)
+"""The same, and two hundred times."""
 
 
 class Delayed(Later):
     """Messages that were sent with a delay; the levels take turns."""
 
+    def __init__(self, site: Site, count: int, delays_s: Sequence[int], patience_s: float) -> None:
+        super().__init__(site, count, patience_s)
+        self._delays_s = delays_s
+
     def plan(self, producer: int, number: int) -> Plan:
-        at = number % len(DELAYS_S)
+        at = number % len(self._delays_s)
         level = str(at + 1)
         # Each level delivers in the order of sending; together they do not.
-        return Plan(wall_ms() + 1_000 * DELAYS_S[at], {DELAY: level}, f"p{producer}-{level}")
+        return Plan(wall_ms() + 1_000 * self._delays_s[at], {DELAY: level}, f"p{producer}-{level}")
 
 
 async def run_delays(
@@ -35,27 +42,32 @@ async def run_delays(
     messages: int,
     kills: int,
     program: Sequence[str] = ("roketto",),
+    *,
+    delays_s: Sequence[int] = DELAYS_S,
     patience_s: float = PATIENCE_S,
 ) -> Report:
     """Send all, and kill the broker so many times while it delivers them."""
-    with Site(folder, CONFIG, program=program) as site:
-        delayed = Delayed(site, messages, patience_s)
-        reads = await delayed.deliver(kills, rest_s=DELAYS_S[0] + 0.2)
+    config = {**LARGE, "messageDelayLevel": " ".join(f"{delay}s" for delay in delays_s)}
+    with Site(folder, config, program=program) as site:
+        delayed = Delayed(site, messages, delays_s, patience_s)
+        reads = await delayed.deliver(kills, rest_s=delays_s[0] + 0.2)
         site.stop()
     return delayed.judge(reads)
 
 
-async def test_every_delayed_message_is_delivered_once_through_three_kills(tmp_path: Path) -> None:
-    """3,000 of three levels."""
-    report = await run_delays(tmp_path, 3_000, 3)
+async def test_every_delayed_message_is_delivered_once_through_twenty_kills(tmp_path: Path) -> None:
+    """3,000 of eight levels."""
+    report = await run_delays(tmp_path, 3_000, 20, delays_s=LONG_DELAYS_S)
     assert (report.read, report.ok) == (3_000, 3_000)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-async def test_a_hundred_thousand_delayed_messages_through_twenty_kills(tmp_path: Path) -> None:
+async def test_a_hundred_thousand_delayed_messages_through_two_hundred_kills(
+    tmp_path: Path,
+) -> None:
     """The long tier."""
-    await run_delays(tmp_path, 100_000, 20)
+    await run_delays(tmp_path, 100_000, 200, delays_s=LONGEST_DELAYS_S, patience_s=300.0)
 
 
 @pytest.mark.parametrize(

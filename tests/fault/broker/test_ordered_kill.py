@@ -19,6 +19,7 @@ from fault.broker.planted import forget_places, planted
 from fault.broker.producers import Producers
 from fault.broker.site import LARGE, Site
 from fault.broker.wire import Queue, connected, found_in
+from patience import LateError
 from roketto.broker.locks import LOCK_S
 from roketto.store.files import Files
 from roketto.store.offset_table import ConsumeOffsetTable
@@ -56,7 +57,7 @@ class Group:
                     for member in self._members:
                         await member.check()
         except TimeoutError:
-            raise AssertionError(f"not within {PATIENCE_S:g} s: {what}") from None
+            raise LateError(f"not within {PATIENCE_S:g} s: {what}") from None
 
     async def until_further(self) -> None:
         """Wait until it has seen more of every queue, which takes a lock of each."""

@@ -22,6 +22,7 @@ TOPIC: Final = tuple(Queue("T", number) for number in range(8))
 RETRY: Final = Queue(retry_topic(GROUP), 0)
 DEAD: Final = Queue(dlq_topic(GROUP), 0)
 RETRIES: Final = 2
+RETRIES_BY_DEFAULT: Final = 16
 PATIENCE_S: Final = 60.0
 PATIENCE_EACH_S: Final = 0.02
 """How long the dead letters may take to come, and so much longer for each of them."""
@@ -50,7 +51,14 @@ async def dead_letters(address: str, count: int) -> Counter[str]:
     return Counter(value_of(bytes(record.body)) for record in records)
 
 
-async def run_failures(folder: Path, messages: int, program: Sequence[str] = ("roketto",)) -> None:
+async def run_failures(
+    folder: Path,
+    messages: int,
+    program: Sequence[str] = ("roketto",),
+    asked: int | None = RETRIES,
+) -> None:
+    """Let all fail, always. The consumer asks for so many retries, or leaves it to the broker."""
+    retries = RETRIES_BY_DEFAULT if asked is None else asked
     record = GroupRecord()
     with Site(folder, {**LARGE, "messageDelayLevel": "1s"}, program=program) as site:
         address = site.start().address
@@ -58,7 +66,7 @@ async def run_failures(folder: Path, messages: int, program: Sequence[str] = ("r
         # One member: two would share out queues anew, and give back twice what is in hand then.
         member = Consumer(
             address, GROUP, "member", (*TOPIC, RETRY), record,
-            fails=lambda message: True, reconsume_times_max=RETRIES,
+            fails=lambda message: True, reconsume_times_max=asked,
         )  # fmt: skip
         await member.start()
         dead = await dead_letters(address, messages)
@@ -68,16 +76,21 @@ async def run_failures(folder: Path, messages: int, program: Sequence[str] = ("r
     assert dead == Counter(values), "a message is no dead letter, or one twice"
     assert record.tries.keys() == values
     wrong = {
-        value: times for value, times in record.tries.items() if times != [*range(RETRIES + 1)]
+        value: times for value, times in record.tries.items() if times != [*range(retries + 1)]
     }
     assert not wrong, f"tried another number of times: {list(wrong.items())[:5]}"
-    tries = messages * (RETRIES + 1)
+    tries = messages * (retries + 1)
     print(f"{messages} messages failed {tries} times; {sum(dead.values())} are dead letters")
 
 
 async def test_what_always_fails_is_a_dead_letter_once(tmp_path: Path) -> None:
     """1,000 messages, each with two retries."""
     await run_failures(tmp_path, 1_000)
+
+
+async def test_by_default_a_message_is_a_dead_letter_after_sixteen_retries(tmp_path: Path) -> None:
+    """Neither the group nor its consumer says how often; only the delays are short."""
+    await run_failures(tmp_path, 100, asked=None)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 from checker import Report
 from fault.appender import PRODUCERS
 from fault.broker.later import PATIENCE_S, QUEUES, UNDER_WAY, Later, Plan
-from fault.broker.planted import planted, timers_again, timers_early, timers_lost
+from fault.broker.planted import lose_index, planted, timers_again, timers_early, timers_lost
 from fault.broker.producers import properties_of
 from fault.broker.site import LARGE, Site
 from fault.broker.wire import Queue, ask, connected, read_queue, send_request
@@ -112,6 +112,12 @@ async def test_delivering_not_all_is_noticed(tmp_path: Path) -> None:
     """Planted: some are taken for delivered."""
     with pytest.raises(TimeoutError):
         await run_timers(tmp_path, 300, 0, planted(timers_lost), span_ms=500, patience_s=4.0)
+
+
+async def test_keys_that_are_lost_are_noticed(tmp_path: Path) -> None:
+    """Planted: the index is begun anew with every start."""
+    with pytest.raises(AssertionError, match=r"^\d+ of \d+ keys find nothing"):
+        await run_timers(tmp_path, 300, 1, planted(lose_index), span_ms=1_000)
 
 
 # --- very many ------------------------------------------------------------------------------------

@@ -16,10 +16,25 @@ import pytest
 from checker import Found, QueueRead, check
 from evidence import Evidence, Outcome, Place
 from fault.appender import body_of, value_of
-from fault.broker.planted import forget_ends, lose_commits, planted
+from fault.broker.planted import (
+    forget_ends,
+    lose_commits,
+    lose_index,
+    planted,
+    show_rolled_back,
+)
 from fault.broker.producers import properties_of
 from fault.broker.site import LARGE, Site
-from fault.broker.wire import Queue, ask, connected, read_queue, send_request, stored_at
+from fault.broker.wire import (
+    Queue,
+    ask,
+    check_keys,
+    connected,
+    find_by_key,
+    read_queue,
+    send_request,
+    stored_at,
+)
 from roketto.protocol.bodies.base import encode_body
 from roketto.protocol.bodies.heartbeat import HeartbeatData, ProducerData
 from roketto.protocol.codes import RequestCode
@@ -47,6 +62,8 @@ CONFIG: Final = {
 }  # fmt: skip
 PRODUCERS: Final = 4
 UNDER_WAY: Final = 16
+ENDS_A_LIFE: Final = 50
+"""Transactions that end at least between a start and a kill."""
 PATIENCE_S: Final = 60.0
 SILENT: Final = 0
 
@@ -117,6 +134,13 @@ class Transacting:
             )  # fmt: skip
         return None
 
+    async def until_more_end(self, count: int) -> None:
+        """Wait until so many more transactions were ended."""
+        goal = self.ended + count
+        async with asyncio.timeout(PATIENCE_S):
+            while self.ended < goal:  # noqa: ASYNC110 (its producers' work)
+                await asyncio.sleep(0.01)
+
     async def until_ended(self, patience_s: float) -> None:
         """Answer until every message that was acknowledged, and is to be committed, is there."""
         wanted = {send.value for send in self.evidence if send.outcome is Outcome.OK}
@@ -141,6 +165,17 @@ class Transacting:
                 found = [Found(None, value_of(bytes(record.body))) for record in records]
                 reads.append(QueueRead("broker", str(queue), found))
         return reads
+
+    async def check_keys(self, reads: Sequence[QueueRead]) -> None:
+        """All that came is found by its keys; of what was rolled back no key finds anything."""
+        values = {found.value for read in reads for found in read.found}
+        rolled_back = {
+            value for value, end in self.decisions.items() if end == TRANSACTION_ROLLBACK
+        }
+        async with connected(self.site.address) as connection:
+            await check_keys(connection, "T", values)
+            for value in rolled_back - values:
+                assert not await find_by_key(connection, "T", f"U{value}"), value
 
 
 async def register(connection: Connection, name: str) -> None:
@@ -174,7 +209,8 @@ async def run_kills(
         for _ in range(kills):
             site.start()
             producers = [asyncio.create_task(transacting.produce(n)) for n in range(PRODUCERS)]
-            await asyncio.sleep(0.3 + transacting.random.random() * 0.4)
+            await transacting.until_more_end(ENDS_A_LIFE)
+            await asyncio.sleep(transacting.random.random() * 0.4)
             site.kill()
             await asyncio.gather(*producers)
         site.start()
@@ -182,11 +218,12 @@ async def run_kills(
         site.stop()
         site.start()
         reads = await transacting.read()
+        await transacting.check_keys(reads)
         site.stop()
     report = check(transacting.evidence, reads, faults={"kill -9": site.kills})
     report.raise_if_bad(f"seed {seed}")
     assert transacting.asked, "nobody was asked"
-    assert transacting.ended > 10 * kills
+    assert transacting.ended >= ENDS_A_LIFE * kills
     assert "Traceback" not in site.log, site.log
     print(
         f"seed {seed}: {report}\n{len(transacting.decisions)} transactions,"
@@ -201,9 +238,10 @@ async def test_transactions_end_once_through_ten_kills(tmp_path: Path, flush: st
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-async def test_transactions_end_once_through_two_hundred_kills(tmp_path: Path) -> None:
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+async def test_transactions_end_once_through_two_hundred_kills(tmp_path: Path, flush: str) -> None:
     """The long tier."""
-    await run_kills(tmp_path, 200, 2)
+    await run_kills(tmp_path, 200, 2, flush=flush)
 
 
 async def test_ends_that_are_not_kept_are_noticed(tmp_path: Path) -> None:
@@ -218,3 +256,15 @@ async def test_commits_that_are_lost_are_noticed(tmp_path: Path) -> None:
         await run_kills(tmp_path, 1, 4, planted(lose_commits), 5.0)
     is_late = isinstance(noticed.value, TimeoutError)
     assert is_late or "was rolled back before" in str(noticed.value)
+
+
+async def test_what_is_rolled_back_and_seen_is_noticed(tmp_path: Path) -> None:
+    """Planted: a rollback stores its message."""
+    with pytest.raises(AssertionError, match=r"phantom [1-9]"):
+        await run_kills(tmp_path, 1, 5, planted(show_rolled_back))
+
+
+async def test_keys_that_are_lost_are_noticed(tmp_path: Path) -> None:
+    """Planted: the index is begun anew with every start."""
+    with pytest.raises(AssertionError, match=r"^\d+ of \d+ keys find nothing"):
+        await run_kills(tmp_path, 1, 6, planted(lose_index))

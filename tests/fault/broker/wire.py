@@ -1,6 +1,7 @@
-"""What a client says to a broker over the wire: sends, reads of whole queues, pulls, commits."""
+"""What a client says to a broker over the wire: sends, reads of whole queues, queries by key."""
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
@@ -11,15 +12,19 @@ from roketto.protocol.batch import BatchItem, encode_batch
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command
 from roketto.protocol.headers.base import decode_header, encode_header
+from roketto.protocol.headers.pull import PullMessageRequest
+from roketto.protocol.headers.query import QueryMessageRequest
 from roketto.protocol.headers.range_read import ReadRangeRequest, ReadRangeResponse
 from roketto.protocol.headers.send import SendMessageResponse, SendMessageV2Request
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record, decode_records
+from roketto.protocol.sysflags import PULL_SUBSCRIPTION
 from roketto.remoting.client import connect
 from roketto.remoting.connection import Connection, Handler, refuse_requests
 
 TIMEOUT_MS: Final = 15_000
 """Longer than anything takes, also on a machine that does much else."""
+_QUERIES_UNDER_WAY: Final = 32
 
 
 class Queue(NamedTuple):
@@ -115,3 +120,49 @@ async def found_in(
         for record in records
     ]
     return QueueRead(reader, str(queue), found, first)
+
+
+async def pull(connection: Connection, queue: Queue, first: int = 0) -> list[Record]:
+    """What an ordinary pull gets from an offset on, which must be something."""
+    header = PullMessageRequest(
+        consumer_group="pulling", topic=queue.topic, queue_id=queue.queue_id, queue_offset=first,
+        max_msg_nums=32, sys_flag=PULL_SUBSCRIPTION, consume_offset=0, suspend_timeout_ms=0,
+        subscription="*", sub_version=0, expression_type="TAG",
+    )  # fmt: skip
+    answer = await ask(connection, Command(RequestCode.PULL_MESSAGE, encode_header(header)))
+    assert answer.code == 0, answer.remark
+    return decode_records(memoryview(answer.body), strict=True)
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+async def find_by_key(connection: Connection, topic: str, key: str) -> list[Record]:
+    """The messages of a topic that a broker finds by a key."""
+    header = QueryMessageRequest(
+        topic=topic, key=key, max_num=9, begin_timestamp=0, end_timestamp=2**63 - 1
+    )
+    answer = await ask(connection, Command(RequestCode.QUERY_MESSAGE, encode_header(header)))
+    if answer.code == ResponseCode.QUERY_NOT_FOUND:
+        return []
+    assert answer.code == 0, answer.remark
+    return decode_records(memoryview(answer.body), strict=True)
+
+
+async def check_keys(connection: Connection, topic: str, values: Iterable[str]) -> None:
+    """AssertionError unless each key that these values were sent with finds its message.
+
+    How often a message is there is for the checker to say.
+    """
+    missing, wanted = [], [(key, value) for value in values for key in (f"K{value}", f"U{value}")]
+
+    async def find(key: str, value: str) -> None:
+        found = await find_by_key(connection, topic, key)
+        if value not in {value_of(bytes(record.body)) for record in found}:
+            missing.append(key)
+
+    for start in range(0, len(wanted), _QUERIES_UNDER_WAY):
+        batch = wanted[start : start + _QUERIES_UNDER_WAY]
+        await asyncio.gather(*(find(key, value) for key, value in batch))
+    assert wanted, "there is no key"
+    assert not missing, f"{len(missing)} of {len(wanted)} keys find nothing, such as {missing[:3]}"

@@ -2,6 +2,7 @@
 
 import inspect
 import shutil
+from collections.abc import Callable
 from datetime import UTC
 from functools import partial
 from itertools import count
@@ -21,9 +22,11 @@ from roketto.broker.locks import QueueLocks
 from roketto.broker.longpoll import LongPolls
 from roketto.broker.lookup import Lookups
 from roketto.broker.offsets import Offsets
+from roketto.broker.publications import Publications
 from roketto.broker.put import put_as_is
 from roketto.broker.relays import Relays
 from roketto.broker.sending import Sending
+from roketto.broker.sinks import Sinks
 from roketto.broker.stats import Statistics
 from roketto.broker.timers import Timers
 from roketto.broker.topics import Topics
@@ -44,6 +47,7 @@ from roketto.store.flush import FlushSettings
 from roketto.store.group_table import GroupTable
 from roketto.store.mode_table import ModeTable
 from roketto.store.offset_table import ConsumeOffsetTable
+from roketto.store.sink_table import SinkTable
 from roketto.store.store import Store, StoreSettings
 from roketto.store.timer_metrics import TimerMetricsTable
 from roketto.store.timer_store import TimerStore
@@ -84,8 +88,10 @@ class SendRig:
         is_sync: bool = False,
         has_index: bool = False,
         levels: str = "1s 5s 10s 1h",
+        make_files: Callable[[], Files] = Files,
     ) -> None:
         self.root = root
+        self._make_files = make_files
         self.has_index = has_index
         self.asked: list[Record] = []
         """Half messages that a producer was asked about."""
@@ -104,7 +110,7 @@ class SendRig:
 
     def open(self) -> None:
         """Start, also again after ``kill`` or ``close``; tables are loaded as they were saved."""
-        files, tables = Files(), self.root / "config"
+        files, tables = self._make_files(), self.root / "config"
         self.delay_table = DelayOffsetTable(files, tables, clock_ms=self.clock_ms)
         self.delay_table.load()
         self.store = Store(
@@ -119,8 +125,8 @@ class SendRig:
         stats = Statistics(now_s=self.clock_s, clock_ms=self.clock_ms, is_sync=self.is_sync)
         put = partial(put_as_is, self.store, stats)
         self.timer_store = TimerStore(
-            Files(), self.root, precision_ms=self.config.timer_precision_ms, log_file_bytes=5_200,
-            slots=4_096, clock_ms=self.clock_ms,
+            self._make_files(), self.root, precision_ms=self.config.timer_precision_ms,
+            log_file_bytes=5_200, slots=4_096, clock_ms=self.clock_ms,
         )  # fmt: skip
         metrics = TimerMetricsTable(files, tables, clock_ms=self.clock_ms)
         metrics.load()
@@ -141,6 +147,12 @@ class SendRig:
             self.store, offsets, self.config, sending, put, self.transaction_metrics,
             delay=self.delays.transform, ask=self.ask, clock_ms=self.clock_ms,
             give_up=partial(topics.create_for_group, TRANSACTION_GIVEN_UP_TOPIC, 1),
+        )  # fmt: skip
+        self.sink_table = SinkTable(files, tables, clock_ms=self.clock_ms)
+        self.sink_table.load()
+        self.sinks = Sinks(
+            self.store, topics, self.sink_table, sending, put,
+            broker_name=self.config.broker_name, clock_ms=self.clock_ms,
         )  # fmt: skip
         self.context = Context(
             config=self.config,
@@ -167,6 +179,10 @@ class SendRig:
             delays=self.delays,
             timers=self.timers,
             transactions=self.transactions,
+            sinks=self.sinks,
+            publications=Publications(
+                self.store, topics, self.sinks, stats, self.config, HOST, now_s=self.clock_s
+            ),
             stats=stats,
             registration=cast("Any", None),
             saved=self.save,

@@ -21,6 +21,7 @@ OTHER_DEFAULTS = {
     "listenPort": ("10911", "6888"),  # what Java's program makes of it
     "haListenPort": ("10912", "10912"),
     "enabledAppendPropCRC": ("true", "false"),  # a damaged record is found whatever it is
+    "maxTransferCountOnMessageInMemory": ("256", "32"),  # who asks for more than 32 gets them
     "brokerConfigPath": (str(Path.home() / "store/config/broker.properties"), "null"),
     "storePathCommitLog": (str(Path.home() / "store/commitlog"), "null"),
 }

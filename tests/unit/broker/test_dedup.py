@@ -393,6 +393,28 @@ async def test_a_topic_that_is_gone_has_no_window(rig: DedupRig) -> None:
     assert not topics.windows.by_topic
 
 
+async def test_memory_of_many_ids_is_put_into_huge_pages(
+    rig: DedupRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every ten seconds, for there may be more of it by then; of few it is not worth that."""
+    calls: list[int] = []
+
+    def collapse() -> int:
+        calls.append(windows.count)
+        return 0
+
+    monkeypatch.setattr(module, "IDS_MANY", 2)
+    windows = rig.context.topics.windows
+    dedup = Dedup(rig.store, rig.context.topics, rig.clock_ms, collapse)
+    rig.send(properties=named(1))
+    for beat in range(30):
+        if beat == 10:
+            assert (calls, windows.count) == ([], 1)
+            rig.send(properties=named(2))
+        await dedup.tick()
+    assert calls == [2, 2]
+
+
 async def test_ids_that_found_no_room_are_in_the_log(
     rig: DedupRig, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,18 +165,29 @@ def test_a_message_that_takes_the_place_of_another_is_found() -> None:
 
 
 def test_one_that_comes_while_others_are_read_again_costs_none_of_them() -> None:
-    """It is behind them in the log, and was noted before them."""
+    """It is behind them in the log, and is forgotten after them."""
     windows = Windows(4)
     window = window_of(windows)
-    window.remember("new", 900)
+    window.remember_early("new", 900)
     for number in range(1, 4):
         window.recall(f"old {number}", number * 100, 1_000, is_last=False)
-    window.remember("last", 1_000)
+    window.set_ready()
     assert [window.find(f"old {number}") for number in range(1, 4)] == [100, 200, 300]
+    window.remember_early("last", 1_000)
     window.remember("very last", 1_100)
-    assert [window.find(f"old {number}") for number in range(1, 4)] == [UNKNOWN, 200, 300]
-    assert (window.find("last"), window.find("very last")) == (1_000, 1_100)
+    assert [window.find(f"old {number}") for number in range(1, 4)] == [UNKNOWN, UNKNOWN, 300]
+    assert [window.find(one) for one in ("new", "last", "very last")] == [900, 1_000, 1_100]
     assert windows.room.forgotten == 2
+
+
+def test_a_window_that_goes_forgets_what_came_early() -> None:
+    """Its room is for others."""
+    windows = Windows(4)
+    window = window_of(windows)
+    window.remember_early("new", 900)
+    windows.drop("T")
+    assert window.find("new") == UNKNOWN
+    assert windows.room.left == 4
 
 
 def test_what_is_read_again_counts_as_it_came() -> None:

@@ -225,18 +225,7 @@ def _send_batch(
     target: SendTarget,
 ) -> Reply:
     """Its messages are stored as they were sent; only place and time are the broker's."""
-    topic = header.topic
-    if len(topic) > TOPIC_BYTES_MAX:
-        raise RequestError(
-            ResponseCode.MESSAGE_ILLEGAL,
-            f"message topic length too long {len(topic)}: batches take {TOPIC_BYTES_MAX} at most;"
-            " send the messages one by one",
-        )
-    if is_retry_topic(topic):
-        raise RequestError(
-            ResponseCode.MESSAGE_ILLEGAL,
-            f"batch request does not support retry group {topic}: send the messages one by one",
-        )
+    check_batch_topic(header.topic)
     queue_id = choose_queue(header, target)
     batch = make_record(context, connection, request, header, target, queue_id)
     batch.properties_raw = raw = encode_utf8(header.properties or "")
@@ -254,6 +243,21 @@ def _send_batch(
     if unique_key is not None:
         ext["transactionId"] = unique_key
     return answer_stored(context, connection, request, raw, ext, where.end)
+
+
+def check_batch_topic(topic: str) -> None:
+    """RequestError if a topic does not take batches."""
+    if len(topic) > TOPIC_BYTES_MAX:
+        raise RequestError(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"message topic length too long {len(topic)}: batches take {TOPIC_BYTES_MAX} at most;"
+            " send the messages one by one",
+        )
+    if is_retry_topic(topic):
+        raise RequestError(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"batch request does not support retry group {topic}: send the messages one by one",
+        )
 
 
 def answer_stored(
