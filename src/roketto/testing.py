@@ -25,7 +25,7 @@ from roketto.up import Both, broker_config, names_config
 
 if TYPE_CHECKING:
     from roketto.client.client import Client
-    from roketto.client.message import ReceivedMessage
+    from roketto.client.received import ReceivedMessage
 
 __all__ = ["Broker", "ConfigValue"]
 

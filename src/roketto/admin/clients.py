@@ -8,7 +8,7 @@ from roketto.admin.errors import GroupOfflineError, PartlyFailedError
 from roketto.admin.fleet import Broker, Fleet, ask_all
 from roketto.client.calls import expect_success
 from roketto.client.errors import ClientError, RefusedError
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 from roketto.protocol.bodies.base import decode_body
 from roketto.protocol.bodies.connections import Connection, ConsumerConnection, ProducerConnection
 from roketto.protocol.bodies.running import ConsumeMessageDirectlyResult, ConsumerRunningInfo

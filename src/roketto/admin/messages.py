@@ -12,7 +12,8 @@ from roketto.admin.errors import MessageNotFoundError
 from roketto.admin.fleet import Broker, Fleet, nearest
 from roketto.client.calls import expect_success
 from roketto.client.errors import BrokerNotFoundError, ClientError, RefusedError
-from roketto.client.message import MessageQueue, ReceivedMessage, SendResult, SendStatus
+from roketto.client.message import MessageQueue, SendResult, SendStatus
+from roketto.client.received import ReceivedMessage
 from roketto.client.routes import MASTER_ID, make_route
 from roketto.clock import wall_ms
 from roketto.protocol import property_names as names

@@ -9,7 +9,7 @@ from roketto.admin.groups import Groups
 from roketto.admin.progress import Progress
 from roketto.admin.topics import Topics
 from roketto.client.errors import ClientError, TopicNotFoundError
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 from roketto.protocol.bodies.connections import ConsumerConnection
 from roketto.protocol.bodies.heartbeat import ConsumeType
 

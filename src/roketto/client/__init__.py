@@ -49,13 +49,7 @@ if TYPE_CHECKING:
     from roketto.client.lite_limits import LiteLimits
     from roketto.client.lite_pull import LitePullConsumer
     from roketto.client.local_transaction import PreparedMessage, TransactionListener
-    from roketto.client.message import (
-        Message,
-        MessageQueue,
-        ReceivedMessage,
-        SendResult,
-        SendStatus,
-    )
+    from roketto.client.message import Message, MessageQueue, SendResult, SendStatus
     from roketto.client.offset_file import OffsetFileError
     from roketto.client.offset_store import BrokerOffsets, LocalOffsets, OffsetStore
     from roketto.client.outbox import Outbox
@@ -68,6 +62,7 @@ if TYPE_CHECKING:
     from roketto.client.pulling import Pulled, PullStatus
     from roketto.client.push import PushConsumer
     from roketto.client.push_tuning import PushTuning
+    from roketto.client.received import ReceivedMessage
     from roketto.client.replies import make_reply
     from roketto.client.selectors import HashSelector, RandomSelector, RoundRobin, Selector
     from roketto.client.send_settings import BatchSettings, Compression, SendSettings
@@ -226,7 +221,7 @@ _WHERE: dict[str, str] = {
     "PushConsumer": "roketto.client.push",
     "PushTuning": "roketto.client.push_tuning",
     "RandomSelector": "roketto.client.selectors",
-    "ReceivedMessage": "roketto.client.message",
+    "ReceivedMessage": "roketto.client.received",
     "RefusedError": "roketto.client.errors",
     "ReplyTimeoutError": "roketto.client.errors",
     "RoundRobin": "roketto.client.selectors",

@@ -252,6 +252,10 @@ class ActiveConsumer(ABC):
     def rebalance_soon(self) -> None:
         """Members of the group, or routes, have changed."""
 
+    def disconnected(self, broker_name: str) -> None:
+        """Nothing of it is only in the broker's memory."""
+        return
+
     @abstractmethod
     async def reset_offsets(self, offsets: Mapping[MessageQueue, int]) -> None:
         """An operator has moved the group."""

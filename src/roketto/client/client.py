@@ -121,6 +121,7 @@ class Client:
         settings = self.settings
         self.calls.on_unreachable = self.routes.doubt
         self.pool.on_connect = self._greet
+        self.pool.on_disconnect = self._lost
         self._repeat(settings.route_interval_s, self.routes.refresh_all)
         self._repeat(settings.heartbeat_interval_s, self.send_heartbeats)
         if self.names.is_by_http:
@@ -133,7 +134,7 @@ class Client:
             return
         self._is_closed = True
         self.calls.close(str(self._closed()))
-        self.calls.on_unreachable = self.pool.on_connect = None
+        self.calls.on_unreachable = self.pool.on_connect = self.pool.on_disconnect = None
         tasks = [*self._tasks, *self._greetings.values()]
         for task in tasks:
             task.cancel()
@@ -234,6 +235,13 @@ class Client:
         if is_known:
             for consumer in inbound.consumers:
                 consumer.rebalance_soon()
+
+    def _lost(self, address: str) -> None:
+        """A connection has ended: a broker that ends, too, forgets what it had only in memory."""
+        broker_name = self.routes.name_at(address)
+        if broker_name is not None:
+            for consumer in self.inbound.consumers:
+                consumer.disconnected(broker_name)
 
     def _route_changed(self, route: Route) -> None:
         for consumer in self.inbound.consumers:

@@ -6,15 +6,22 @@ could not consume is given back to a broker, and counts as consumed when the bro
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from roketto.client.consumption import end_calls
 from roketto.client.errors import ClientError
-from roketto.client.listeners import ConsumeContext, Consumed, ConsumeResult, NotBegunError
-from roketto.client.message import ReceivedMessage
-from roketto.client.owned_queue import OwnedQueue, PushParts
+from roketto.client.listeners import (
+    Called,
+    ConsumeContext,
+    Consumed,
+    ConsumeResult,
+    NotBegunError,
+)
+from roketto.client.owned_queue import NoSlots, OwnedQueue, PushParts
+from roketto.client.pending import Batch, Pending
+from roketto.client.received import ReceivedMessage
+from roketto.client.rows import Row, Rows
 from roketto.client.send_back import FIRST_DELAY_LEVEL
 from roketto.clock import monotonic_s
 
@@ -24,40 +31,23 @@ log = logging.getLogger(__name__)
 
 AGAIN_S: Final = 5.0
 """When messages are consumed here again that no broker has taken back."""
+_FAILED: Final = "messages of %r are consumed again in %g s"
 _CLEANED_MAX: Final = 16
 """Messages of a queue that are taken from a listener in one round."""
 _GIVEN_BACK_AT_ONCE: Final = 32
-_SWEPT_MIN: Final = 1_024
 _CALLS_IN_A_ROW: Final = 16
 """Of a listener that never waits; then others in the loop have their turn."""
 
 
-class _Batch(NamedTuple):
-    queue: OwnedQueue
-    messages: list[ReceivedMessage]
+class _Done:
+    """What was consumed of a queue in one row."""
 
+    __slots__ = ("calls", "messages", "taken_ms")
 
-class _Pending(asyncio.Queue[_Batch]):
-    """Batches that wait for their turn; those of queues that were lost do not pile up."""
-
-    def _init(self, maxsize: int) -> None:
-        self._batches: deque[_Batch] = deque()
-        self._sweep_at = _SWEPT_MIN
-
-    def qsize(self) -> int:
-        return len(self._batches)
-
-    def empty(self) -> bool:
-        return not self._batches
-
-    def _get(self) -> _Batch:
-        return self._batches.popleft()
-
-    def _put(self, item: _Batch) -> None:
-        self._batches.append(item)
-        if len(self._batches) > self._sweep_at:
-            self._batches = deque(one for one in self._batches if not one.queue.is_dropped)
-            self._sweep_at = max(_SWEPT_MIN, 2 * len(self._batches))
+    def __init__(self) -> None:
+        self.calls = 0
+        self.messages: list[ReceivedMessage] = []
+        self.taken_ms = 0.0
 
 
 class ConcurrentConsumption:
@@ -69,7 +59,8 @@ class ConcurrentConsumption:
     def __init__(self, parts: PushParts, queues: Callable[[], Iterable[OwnedQueue]]) -> None:
         self._parts = parts
         self._queues = queues
-        self._pending = _Pending()
+        self._pending = Pending()
+        self._rows = Rows(parts.calls, self._pending)
         self._workers: list[asyncio.Task[None]] = []
         self._busy: set[asyncio.Task[None]] = set()
         self._cleaner: asyncio.Task[None] | None = None
@@ -78,20 +69,28 @@ class ConcurrentConsumption:
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
-        self._workers = [
-            loop.create_task(self._work()) for _ in range(self._parts.tuning.concurrency)
-        ]
+        work = self._work_in_rows if self._may_row else self._work
+        self._workers = [loop.create_task(work()) for _ in range(self._parts.tuning.concurrency)]
         self._cleaner = loop.create_task(self._clean())
+
+    @property
+    def _may_row(self) -> bool:
+        """Whoever iterates over messages wants them one by one."""
+        return isinstance(self._parts.slots, NoSlots) and self._parts.calls.may_row
 
     def submit(self, queue: OwnedQueue, messages: list[ReceivedMessage]) -> None:
         """Have these consumed, when it is their turn."""
         size = self._parts.tuning.batch_max
-        for begin in range(0, len(messages), size):
-            self._pending.put_nowait(_Batch(queue, messages[begin : begin + size]))
+        self._pending.put(
+            [
+                Batch(queue, messages[begin : begin + size])
+                for begin in range(0, len(messages), size)
+            ]
+        )
 
     async def stop(self) -> None:
         """Begin nothing more; listeners that take too long are cancelled, or left to themselves."""
-        self._is_stopping = True
+        self._is_stopping = self._rows.is_stopping = True
         for handle in self._later:
             handle.cancel()
         idle = [task for task in self._workers if task not in self._busy]
@@ -121,44 +120,88 @@ class ConcurrentConsumption:
             if calls % _CALLS_IN_A_ROW == 0:
                 await asyncio.sleep(0)
 
-    async def _try_consume(self, batch: _Batch) -> bool:
+    async def _try_consume(self, batch: Batch) -> bool:
         """Whether a listener was called; whatever goes wrong, the worker goes on."""
+        queue, messages = batch.queue, batch.messages
+        if queue.is_dropped:
+            return False
         try:
-            return await self._consume(batch)
+            queue.messages.begin(messages)
+            consumed = await self._parts.calls.run(list(messages), ConsumeContext(queue.name))
+            await self._settle(batch, consumed)
         except NotBegunError:
             return False
         except Exception:
-            log.exception("messages of %r are consumed again in %g s", batch.queue, AGAIN_S)
+            log.exception(_FAILED, queue, AGAIN_S)
             self._submit_later(batch)
-            return True
-
-    async def _consume(self, batch: _Batch) -> bool:
-        queue, messages = batch
-        if queue.is_dropped:
-            return False
-        context = ConsumeContext(queue.name)
-        queue.messages.begin(messages)
-        consumed = await self._parts.calls.run(list(messages), context)
-        done = _done_count(consumed, len(messages))
-        self._parts.rates.of(queue.name.topic).consume(done, len(messages) - done, consumed.took_ms)
-        await self._settle(queue, messages, done, context.delay_level)
         return True
 
-    async def _settle(
-        self, queue: OwnedQueue, messages: list[ReceivedMessage], done: int, delay_level: int
-    ) -> None:
-        """The first ``done`` are consumed, the others are to come again."""
+    async def _work_in_rows(self) -> None:
+        """The same for many quick calls in a row, which are settled together."""
+        me = asyncio.current_task()
+        assert me is not None
+        rows = self._rows
+        while not self._is_stopping:
+            await self._pending.wait()
+            self._busy.add(me)
+            try:
+                row, is_over = Row(), False
+                while not is_over:
+                    is_over = await rows.call(row)
+                    self._settle_consumed(row.take_consumed())
+                    for batch, called in row.take_others():
+                        await self._finish(batch, called)
+            finally:
+                self._busy.discard(me)
+            await asyncio.sleep(0)
+
+    def _settle_consumed(self, batches: list[Batch]) -> None:
+        """Let all of these count, but for what was lost meanwhile."""
+        done: dict[OwnedQueue, _Done] = {}
+        for batch in batches:
+            queue = batch.queue
+            some = done.get(queue)
+            if some is None:
+                some = done[queue] = _Done()
+            some.calls += 1
+            some.taken_ms += batch.took_ms
+            some.messages += batch.messages
+        for queue, some in done.items():
+            count = len(some.messages)
+            self._parts.rates.of(queue.name.topic).consume(count, 0, some.taken_ms, some.calls)
+            if queue.is_dropped:
+                self._tell_lost(queue, count)
+            else:
+                self._forget(queue, some.messages)
+
+    async def _finish(self, batch: Batch, called: Called) -> None:
+        try:
+            await self._settle(batch, await self._parts.calls.finish(called))
+        except NotBegunError:
+            return
+        except Exception:
+            log.exception(_FAILED, batch.queue, AGAIN_S)
+            self._submit_later(batch)
+
+    async def _settle(self, batch: Batch, consumed: Consumed) -> None:
+        """What was consumed counts, the rest is to come again."""
+        queue, messages = batch.queue, batch.messages
+        count = len(messages)
+        done = _done_count(consumed, count)
+        self._parts.rates.of(queue.name.topic).consume(done, count - done, consumed.took_ms)
         kept: list[ReceivedMessage] = []
-        if done < len(messages) and not queue.is_dropped:
-            kept = await self._give_back(queue, messages[done:], delay_level)
+        if done < count and not queue.is_dropped:
+            kept = await self._give_back(queue, messages[done:], consumed.context.delay_level)
         if queue.is_dropped:
-            log.debug("%d messages of %r were consumed after it was lost, and come again",
-                      len(messages), queue)  # fmt: skip
+            self._tell_lost(queue, count)
             return
         if kept:
             messages = [message for message in messages if message not in kept]
-            self._submit_later(_Batch(queue, kept))
+            self._submit_later(Batch(queue, kept))
         self._forget(queue, messages)
+
+    def _tell_lost(self, queue: OwnedQueue, count: int) -> None:
+        log.debug("%d messages of %r were consumed after it was lost, and come again", count, queue)
 
     def _forget(self, queue: OwnedQueue, messages: list[ReceivedMessage]) -> None:
         consume_offset = queue.messages.remove(messages)
@@ -197,14 +240,14 @@ class ConcurrentConsumption:
             return False
         return True
 
-    def _submit_later(self, batch: _Batch) -> None:
+    def _submit_later(self, batch: Batch) -> None:
         if self._is_stopping:
             return
 
         def submit() -> None:
             self._later.discard(handle)
             if not batch.queue.is_dropped:
-                self._pending.put_nowait(batch)
+                self._pending.put([batch])
 
         handle = asyncio.get_running_loop().call_later(AGAIN_S, submit)
         self._later.add(handle)
@@ -214,6 +257,7 @@ class ConcurrentConsumption:
     async def _clean(self) -> None:
         while True:
             await asyncio.sleep(self._parts.tuning.consume_timeout_s)
+            self._rows.note_begun()
             for queue in list(self._queues()):
                 try:
                     await self._clean_queue(queue)

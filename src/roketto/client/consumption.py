@@ -5,8 +5,8 @@ import logging
 from collections.abc import Collection
 from typing import Final, Protocol
 
-from roketto.client.message import ReceivedMessage
 from roketto.client.owned_queue import OwnedQueue
+from roketto.client.received import ReceivedMessage
 
 __all__ = ["Consumption", "end_calls"]
 

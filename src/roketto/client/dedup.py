@@ -13,7 +13,7 @@ from typing import Any, Literal, overload
 from roketto.client.dedup_stores import KEY_CHARS_MAX, Claim, DedupStore
 from roketto.client.errors import ClientError
 from roketto.client.listeners import ConsumeContext, ConsumeResult, Listener
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 
 __all__ = ["ConnectedListener", "Deduplicator", "IllegalKeyError", "Once"]
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from roketto.client.listeners import ConsumeContext, ConsumeResult, NotBegunError
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 
 __all__ = ["Iteration", "OpenMessage"]
 

@@ -19,11 +19,12 @@ from roketto.client.lite_assignment import LiteAssignment
 from roketto.client.lite_limits import LiteLimits
 from roketto.client.lite_rounds import LiteRounds, QueuesListener
 from roketto.client.lite_stock import Stock
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
 from roketto.client.offset_store import OffsetStore
 from roketto.client.positions import FromWhere, start_offset
 from roketto.client.pulling import Pulled, PullRequest, pull
 from roketto.client.rebalance import Rebalance
+from roketto.client.received import ReceivedMessage
 from roketto.client.settings import ClientSettings
 from roketto.client.subscription import ALL_TAGS, Sql, Subscription, make_subscription
 from roketto.clock import monotonic_s, wall_ms

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from roketto.client.lite_limits import LiteLimits
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 from roketto.clock import wall_ms
 
 __all__ = ["Shelf", "Stock"]

@@ -14,7 +14,8 @@ from contextvars import copy_context
 from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from roketto.client.message import Message, ReceivedMessage
+from roketto.client.message import Message
+from roketto.client.received import ReceivedMessage
 from roketto.client.trace_record import TransactionState
 from roketto.clock import monotonic_s
 

@@ -19,46 +19,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from roketto.client.address_server import address_server_url, fetch_line
+from roketto.client.addresses import configured_addresses, split_addresses
 from roketto.client.errors import ClientError, NoNameServerError, RefusedError, UnreadableError
 from roketto.clock import monotonic_s
 from roketto.protocol.command import Command
 from roketto.remoting.errors import RemotingError
 from roketto.remoting.pool import Pool
 
-__all__ = ["LOCAL", "NameServers", "configured_addresses", "split_addresses"]
+__all__ = ["LOCAL", "NameServers"]
 
 log = logging.getLogger(__name__)
 
 LOCAL: Final = "127.0.0.1:9876"
 """Where a name server is that was started without options."""
 
-_VARIABLES: Final = ("ROCKETMQ_NAMESRV_ADDR", "NAMESRV_ADDR")
 _INSTANCE: Final = re.compile(r"(MQ_INST_\w+_\w+)\.")
-_ADDRESSES_MAX: Final = 64
-"""Nobody runs so many; a list that is longer is none of name servers."""
 
 T = TypeVar("T")
-
-
-def split_addresses(text: str) -> list[str]:
-    """The addresses of a list with ``;`` or ``,`` between them, each once.
-
-    Of an endpoint such as ``http://host:port`` what follows the last slash counts, as in Java.
-    """
-    parts = (part.strip().rpartition("/")[2] for part in text.replace(",", ";").split(";"))
-    return list(dict.fromkeys(part for part in parts if part))[:_ADDRESSES_MAX]
-
-
-def configured_addresses(
-    given: str | Sequence[str] | None, environment: Mapping[str, str]
-) -> tuple[list[str], str]:
-    """The addresses that code or environment name, and who named them; none if nobody does."""
-    texts = [("the code", given if isinstance(given, str) else ";".join(given or ()))]
-    texts += [(f"${name}", environment.get(name, "")) for name in _VARIABLES]
-    for source, text in texts:
-        if found := split_addresses(text):
-            return found, source
-    return [], ""
 
 
 class NameServers:

@@ -11,9 +11,9 @@ from typing import Final
 from roketto.client.consumption import end_calls
 from roketto.client.errors import ClientError
 from roketto.client.listeners import ConsumeContext, Consumed, ConsumeResult, NotBegunError
-from roketto.client.message import ReceivedMessage
 from roketto.client.owned_queue import OwnedQueue, PushParts
 from roketto.client.queue_locks import QueueLocks
+from roketto.client.received import ReceivedMessage
 
 __all__ = ["OrderlyConsumption"]
 

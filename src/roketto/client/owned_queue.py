@@ -15,7 +15,7 @@ from roketto.client.rates import Rates
 from roketto.client.send_back import SendBack
 from roketto.protocol.bodies.heartbeat import MessageModel
 
-__all__ = ["OwnedQueue", "PushParts", "Slots", "Turns", "by_broker"]
+__all__ = ["NoSlots", "OwnedQueue", "PushParts", "Slots", "Turns", "by_broker"]
 
 
 class OwnedQueue:
@@ -87,6 +87,16 @@ class Slots(Protocol):
 
     def release(self, *, is_used: bool) -> None:
         """Give it back; ``is_used`` says whether a listener was called."""
+
+
+class NoSlots:
+    """No bound, where there are only as many who call a listener as may."""
+
+    async def acquire(self) -> None:
+        return
+
+    def release(self, *, is_used: bool) -> None:
+        return
 
 
 class Turns:

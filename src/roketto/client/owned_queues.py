@@ -179,6 +179,16 @@ class OwnedQueues:
         queue.drop(is_void=True)
         self._parts.store.remove(queue.name)
 
+    def doubt(self, broker_name: str) -> None:
+        """A broker that was started again knows no lock, and gives it to whoever asks first.
+
+        Nothing more is consumed of its queues before it has said that they are still ours. Java
+        finds out when it renews its locks, up to 20 s later; until then two may consume a queue.
+        """
+        for queue in self:
+            if self._parts.client.routes.broker_of(queue.name) == broker_name:
+                queue.is_doubtful = self._parts.needs_locks
+
     # --- end --------------------------------------------------------------------------------------
 
     async def stop_pulling(self) -> None:

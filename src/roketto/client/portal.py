@@ -14,8 +14,9 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
+from roketto.client.crossing import Call, Crossing
 from roketto.client.errors import ClientClosedError, ClientError
 from roketto.remoting.loop import run
 
@@ -26,10 +27,6 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_LOOK_S: Final = 0.5
-"""How often whoever waits looks whether the thread is still there."""
-_CANCEL_S: Final = 5.0
-"""How long a call that is interrupted may take to end."""
 _START_S: Final = 10.0
 _END_S: Final = 10.0
 """How long the thread may take to start and to end."""
@@ -62,7 +59,11 @@ class Portal:
     def __init__(self) -> None:
         self.users: list[User] = []
         self.is_forked = False
+        self.is_alive = False
+        """Its thread takes calls. Every call asks for that, and a Thread takes its time to say."""
+        self._ident = 0
         self.loop: asyncio.AbstractEventLoop
+        self._crossing: Crossing
         self._stopping: asyncio.Event
         self._ready: Future[None] = Future()
         # A program that ends without stopping its clients must not hang.
@@ -71,6 +72,7 @@ class Portal:
     # --- life -------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        self.is_alive = True
         self._thread.start()
         self._ready.result(_START_S)
 
@@ -104,21 +106,21 @@ class Portal:
                 self._ready.set_exception(error)
             else:
                 log.exception("the event loop of blocking clients has ended")
+        finally:
+            self.is_alive = False
 
     async def _serve(self) -> None:
+        self._ident = threading.get_ident()
         self.loop = asyncio.get_running_loop()
+        self._crossing = Crossing(self.loop, self.check)
         self._stopping = asyncio.Event()
         self._ready.set_result(None)
         await self._stopping.wait()
 
     @property
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
-
-    @property
     def is_here(self) -> bool:
         """Whether this is its own thread."""
-        return threading.get_ident() == self._thread.ident
+        return threading.get_ident() == self._ident
 
     # --- use --------------------------------------------------------------------------------------
 
@@ -129,7 +131,7 @@ class Portal:
         except ClientError:
             coroutine.close()
             raise
-        return _Call(self, coroutine).wait()
+        return Call(self._crossing, coroutine).wait()
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function in the loop, which does not wait."""
@@ -156,64 +158,6 @@ class Portal:
             )
         if not self.is_alive:
             raise ClientClosedError("the event loop of blocking clients has ended; make a new one")
-
-
-class _Call(Generic[T]):
-    """A coroutine in the loop, and the thread that waits for it."""
-
-    __slots__ = ("_coroutine", "_ended", "_portal", "_task")
-
-    def __init__(self, portal: Portal, coroutine: Coroutine[Any, Any, T]) -> None:
-        self._portal = portal
-        self._coroutine = coroutine
-        self._task: asyncio.Task[T] | None = None
-        self._ended = threading.Lock()
-        """Held until the task is done: an Event would be two of them."""
-
-    def wait(self) -> T:
-        self._ended.acquire()
-        try:
-            self._submit()
-            while not self._ended.acquire(timeout=_LOOK_S):
-                self._portal.check()
-        except BaseException:  # KeyboardInterrupt, or whatever a signal's handler raises
-            self._give_up()
-            raise
-        assert self._task is not None
-        try:
-            return self._task.result()
-        except asyncio.CancelledError:
-            raise _closed() from None
-
-    def _submit(self) -> None:
-        try:
-            self._portal.loop.call_soon_threadsafe(self._begin)
-        except RuntimeError as error:
-            raise _closed() from error
-
-    def _begin(self) -> None:
-        self._task = self._portal.loop.create_task(self._coroutine)
-        self._task.add_done_callback(lambda _: self._ended.release())
-
-    def _give_up(self) -> None:
-        """Cancel it, and let it clean up."""
-        try:
-            self._portal.loop.call_soon_threadsafe(self._cancel)
-        except RuntimeError:  # the loop is closed
-            self._coroutine.close()
-        else:
-            self._ended.acquire(timeout=_CANCEL_S)
-
-    def _cancel(self) -> None:
-        if self._task is None:  # interrupted before it was begun
-            self._coroutine.close()
-            self._ended.release()
-        elif not self._task.cancel() and not self._task.cancelled():
-            self._task.exception()  # nobody is told any more
-
-
-def _closed() -> ClientClosedError:
-    return ClientClosedError("stopped by somebody else while a call was under way")
 
 
 # --- the one of this process ----------------------------------------------------------------------

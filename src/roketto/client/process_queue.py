@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 from roketto.clock import monotonic_s, wall_ms
 from roketto.protocol.bodies.running import ProcessQueueInfo
 
@@ -168,9 +168,14 @@ class ProcessQueue:
 
     @property
     def span(self) -> int:
-        """From the first offset to the last: what a new start would at most consume again."""
-        first, last = self.first_offset, self.last_offset
-        return 0 if first is None or last is None else last - first
+        """From the first offset to the last that was pulled: what a new start would at most consume
+        again.
+
+        Java's takes the last that is here: behind one slow message others come and go, however
+        many, and all of them come again.
+        """
+        first = self.first_offset
+        return 0 if first is None else max(0, self._last_offset - first)
 
     @property
     def has_messages(self) -> bool:
@@ -179,13 +184,13 @@ class ProcessQueue:
 
     # --- times ------------------------------------------------------------------------------------
 
-    def begin(self, messages: Iterable[ReceivedMessage]) -> None:
-        """Somebody begins to consume these now."""
-        now_s = monotonic_s()
+    def begin(self, messages: Iterable[ReceivedMessage], begun_s: float | None = None) -> None:
+        """Somebody begins to consume these now, or has begun then."""
+        moment_s = monotonic_s() if begun_s is None else begun_s
         for message in messages:
             offset = message.record.queue_offset
             if offset in self._messages or offset in self._taken:
-                self._begun_s[offset] = now_s
+                self._begun_s[offset] = moment_s
 
     @property
     def first_begun_s(self) -> float | None:

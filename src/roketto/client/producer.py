@@ -17,8 +17,9 @@ from roketto.client.errors import (
 )
 from roketto.client.hooks import SendHooks
 from roketto.client.marked import MarkedMessage, mark
-from roketto.client.message import Message, MessageQueue, ReceivedMessage, SendResult
+from roketto.client.message import Message, MessageQueue, SendResult
 from roketto.client.recall import recall
+from roketto.client.received import ReceivedMessage
 from roketto.client.replies import replies_of, request_marks
 from roketto.client.selectors import Selector, hash_of_key
 from roketto.client.send_settings import SendSettings

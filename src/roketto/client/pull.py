@@ -8,10 +8,11 @@ from roketto.client.allocation import Averagely, Strategy
 from roketto.client.calls import expect_success
 from roketto.client.client import Client
 from roketto.client.errors import ClientError
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
 from roketto.client.offset_store import OffsetStore
 from roketto.client.pulling import COUNT_MAX, Pulled, PullRequest, PullStatus, pull
 from roketto.client.rebalance import Rebalance
+from roketto.client.received import ReceivedMessage
 from roketto.client.settings import ClientSettings
 from roketto.client.subscription import ALL_TAGS, Sql, Subscription, make_subscription
 from roketto.clock import wall_ms

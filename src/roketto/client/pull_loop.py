@@ -5,10 +5,11 @@ import logging
 from typing import Final, NamedTuple, Protocol
 
 from roketto.client.errors import ClientError, RefusedError, UnreachableError
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
 from roketto.client.owned_queue import OwnedQueue, PushParts
 from roketto.client.positions import FromWhere, start_offset
 from roketto.client.pulling import Pulled, PullRequest, PullStatus, pull
+from roketto.client.received import ReceivedMessage
 from roketto.client.routes import MASTER_ID
 from roketto.client.subscription import Subscription
 from roketto.clock import monotonic_s

@@ -7,7 +7,7 @@ from typing import Final
 
 from roketto.client.client import Client
 from roketto.client.errors import ClientError, RefusedError, UnreachableError
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 from roketto.client.routes import MASTER_ID
 from roketto.client.subscription import SQL92, Subscription
 from roketto.protocol.batch import unwrap_batch

@@ -21,7 +21,7 @@ from roketto.client.listeners import (
     ListenerCalls,
     NotBegunError,
 )
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
 from roketto.client.offset_store import (
     BrokerOffsets,
     LocalOffsets,
@@ -29,7 +29,7 @@ from roketto.client.offset_store import (
     local_offsets_path,
 )
 from roketto.client.orderly import OrderlyConsumption
-from roketto.client.owned_queue import OwnedQueue, PushParts, Turns
+from roketto.client.owned_queue import NoSlots, OwnedQueue, PushParts, Turns
 from roketto.client.owned_queues import OwnedQueues
 from roketto.client.positions import FromWhere
 from roketto.client.pull_loop import PullLoop
@@ -39,6 +39,7 @@ from roketto.client.push_tuning import PushTuning
 from roketto.client.queue_locks import QueueLocks
 from roketto.client.rates import Rates
 from roketto.client.rebalance import Rebalance
+from roketto.client.received import ReceivedMessage
 from roketto.client.running_info import direct_message, direct_result, make_running_info
 from roketto.client.send_back import SendBack
 from roketto.client.settings import ClientSettings
@@ -129,7 +130,7 @@ class PushConsumer:
                 self.group, listener, threads_max=tuning.concurrency,
                 timeout_s=tuning.consume_timeout_s, hooks=hooks,
             ),
-            slots=self._iteration or Turns(tuning.concurrency),
+            slots=self._iteration or (Turns(tuning.concurrency) if in_order else NoSlots()),
             send_back=SendBack(client, self.group, tuning.reconsume_limit(in_order)),
             rates=Rates(),
         )  # fmt: skip
@@ -334,6 +335,9 @@ class PushConsumer:
             message_model=self._parts.model,
             subscription_data_set=self._subscriptions.data(),
         )
+
+    def disconnected(self, broker_name: str) -> None:
+        self._queues.doubt(broker_name)
 
     def rebalance_soon(self) -> None:
         self._rounds.soon()

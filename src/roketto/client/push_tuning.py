@@ -34,7 +34,7 @@ _RANGES: Final[dict[str, tuple[float, float]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushTuning:
-    """The defaults are those of Java's DefaultMQPushConsumer.
+    """The defaults are those of Java's DefaultMQPushConsumer, but for ``pull_count_max``.
 
     PushTuning(concurrency=64, batch_max=16)
     """
@@ -43,8 +43,8 @@ class PushTuning:
     """Calls of the listener at the same time, in threads or as coroutines."""
     batch_max: int = 1
     """Messages for one call."""
-    pull_count_max: int = 32
-    """Messages for one pull; brokers give no more than 32 unless they are told to."""
+    pull_count_max: int = 256
+    """Messages for one pull; Java's brokers give no more than 32 unless they are told to."""
     pull_bytes_max: int = 262_144
     """Bytes for one pull."""
     pull_interval_ms: int = 0
@@ -58,7 +58,7 @@ class PushTuning:
     topic_cached_mib_max: int | None = None
     """And by size, in MiB."""
     span_max: int = 2000
-    """From the first offset that is not consumed to the last one here, unless in order."""
+    """From the first offset that is not consumed to the last one pulled, unless in order."""
     reconsume_max: int | None = None
     """How often a message is given back before it becomes a dead letter; 16, and without end where
     order counts."""

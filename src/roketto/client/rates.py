@@ -21,10 +21,10 @@ class Window:
         self._counts = [0] * slots
         self._slot = 0
 
-    def add(self, amount: float, now_s: float) -> None:
+    def add(self, amount: float, now_s: float, count: int = 1) -> None:
         at = self._turn(now_s)
         self._sums[at] += amount
-        self._counts[at] += 1
+        self._counts[at] += count
 
     def sum(self, now_s: float) -> float:
         self._turn(now_s)
@@ -64,10 +64,10 @@ class TopicRates:
         self._pulls_ms.add(taken_ms, now_s)
         self._pulled.add(count, now_s)
 
-    def consume(self, consumed: int, failed: int, taken_ms: float) -> None:
+    def consume(self, consumed: int, failed: int, taken_ms: float, calls: int = 1) -> None:
         """A listener was called, and so many of its messages were consumed or not."""
         now_s = monotonic_s()
-        self._calls_ms.add(taken_ms, now_s)
+        self._calls_ms.add(taken_ms, now_s, calls)
         if consumed:
             self._consumed.add(consumed, now_s)
         if failed:

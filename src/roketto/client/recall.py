@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from roketto.client.calls import expect_success
 from roketto.client.client import Client
 from roketto.client.errors import IllegalMessageError
-from roketto.client.message import check_sendable
+from roketto.client.sendable import check_sendable
 from roketto.protocol.codes import RequestCode
 from roketto.protocol.headers.base import decode_header
 from roketto.protocol.headers.send import RecallMessageRequest, RecallMessageResponse

@@ -14,7 +14,7 @@ from typing import Final, Self
 from roketto.client.client import Client
 from roketto.client.errors import ClientError, IllegalMessageError, ReplyTimeoutError
 from roketto.client.marked import REPLY, MarkedMessage
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 from roketto.clock import wall_ms
 from roketto.protocol import property_names as names
 from roketto.protocol.errors import ProtocolError

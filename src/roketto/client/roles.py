@@ -40,6 +40,9 @@ class ConsumerRole(Protocol):
     def rebalance_soon(self) -> None:
         """Members of the group, or routes, have changed."""
 
+    def disconnected(self, broker_name: str) -> None:
+        """A connection to the broker has ended, and maybe the broker with it."""
+
     async def reset_offsets(self, offsets: Mapping[MessageQueue, int]) -> None:
         """An operator has moved the group."""
 

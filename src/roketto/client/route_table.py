@@ -188,7 +188,7 @@ class RouteTable:
 
     def doubt(self, address: str) -> None:
         """Look whether the broker at an address is still there, soon and not too often."""
-        name = self._brokers.name_at(address)
+        name = self.name_at(address)
         if name is not None and name not in self._doubts:
             self._doubts[name] = _Doubt(
                 asyncio.get_running_loop().create_task(self._look_after(name))
@@ -196,7 +196,7 @@ class RouteTable:
 
     async def settle(self, address: str, wait_s: float) -> None:
         """Wait until a doubt about the broker at an address was looked into, if there is one."""
-        doubt = self._doubts.get(self._brokers.name_at(address) or "")
+        doubt = self._doubts.get(self.name_at(address) or "")
         if doubt is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
@@ -227,6 +227,10 @@ class RouteTable:
     def brokers(self) -> dict[str, dict[int, str]]:
         """All brokers that routes name, by their names."""
         return self._brokers.all()
+
+    def name_at(self, address: str) -> str | None:
+        """The broker at an address, if a route names it."""
+        return self._brokers.name_at(address)
 
     def broker_of(self, queue: MessageQueue) -> str:
         """The broker that has a queue: of a static topic it is not the one that it is named by."""

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from roketto.client.listeners import Consumed, ConsumeResult
-from roketto.client.message import ReceivedMessage
 from roketto.client.owned_queue import OwnedQueue, PushParts
 from roketto.client.positions import FromWhere
+from roketto.client.received import ReceivedMessage
 from roketto.protocol.bodies.heartbeat import ConsumeType, SubscriptionData
 from roketto.protocol.bodies.running import (
     CMResult,

@@ -11,7 +11,7 @@ from typing import Final
 from roketto.client.calls import expect_success
 from roketto.client.client import Client
 from roketto.client.errors import ClientError, SendFailedError
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 from roketto.client.routes import Route
 from roketto.clock import wall_ms
 from roketto.protocol import property_names as names

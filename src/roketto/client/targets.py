@@ -4,9 +4,10 @@ from typing import Final
 
 from roketto.client.client import Client
 from roketto.client.errors import TopicNotFoundError
-from roketto.client.message import MessageQueue, check_sendable
+from roketto.client.message import MessageQueue
 from roketto.client.routes import MASTER_ID, Route
 from roketto.client.selectors import RoundRobin
+from roketto.client.sendable import check_sendable
 from roketto.protocol.names import REPLY_TOPIC_SUFFIX
 
 __all__ = ["Target", "Targets"]

@@ -12,8 +12,9 @@ from typing import Final, Protocol
 
 from roketto.client.hooks import SendContext
 from roketto.client.listeners import Consumed, ConsumeResult
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
 from roketto.client.producer import Producer
+from roketto.client.received import ReceivedMessage
 from roketto.client.trace_dispatcher import TraceDispatcher, TraceRole
 from roketto.client.trace_record import (
     ConsumeCode,

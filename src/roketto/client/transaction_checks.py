@@ -12,7 +12,7 @@ from roketto.client.local_transaction import (
     Told,
     TransactionState,
 )
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 from roketto.client.transaction_ends import Ends
 from roketto.protocol import property_names as names
 from roketto.protocol.errors import CompressionError

@@ -18,6 +18,7 @@ from fault.appender import value_of
 from fault.broker.site import LARGE, Site
 from fault.broker.wire import Queue, ask, connected, read_queue
 from interop.peer.ports import lease_ports
+from patience import LateError
 from roketto.client.message import MessageQueue
 from roketto.client.settings import ClientSettings
 from roketto.protocol.codes import RequestCode, ResponseCode
@@ -252,4 +253,4 @@ async def until(
                     return
                 await asyncio.sleep(0.02)
     except TimeoutError:
-        raise AssertionError(f"not within {wait_s:g} s: {what}") from None
+        raise LateError(f"not within {wait_s:g} s: {what}") from None

@@ -19,9 +19,9 @@ from fault.client.cluster import OFFSETS_S
 from fault.client.group_log import LIMITS, LITE, ORDERLY, POLLED_MAX, TUNING
 from roketto.client.listeners import ConsumeContext, ConsumeResult
 from roketto.client.lite_pull import LitePullConsumer
-from roketto.client.message import ReceivedMessage
 from roketto.client.positions import FromWhere
 from roketto.client.push import PushConsumer
+from roketto.client.received import ReceivedMessage
 from roketto.client.settings import ClientSettings
 
 

@@ -12,8 +12,9 @@ from checker import Committed, GroupHistory, Saw
 from fault.appender import value_of
 from fault.client.cluster import name_of
 from roketto.client.lite_limits import LiteLimits
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
 from roketto.client.push_tuning import PushTuning
+from roketto.client.received import ReceivedMessage
 from roketto.clock import monotonic_s
 
 CONCURRENT: Final = "concurrent"

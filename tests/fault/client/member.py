@@ -14,11 +14,12 @@ from roketto.client.client import Client
 from roketto.client.errors import ClientError
 from roketto.client.listeners import ConsumeContext, ConsumeResult
 from roketto.client.lite_pull import LitePullConsumer
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
 from roketto.client.offset_store import BrokerOffsets
 from roketto.client.positions import FromWhere
 from roketto.client.push import PushConsumer
 from roketto.client.push_tuning import PushTuning
+from roketto.client.received import ReceivedMessage
 
 WORK_S: Final = 0.003
 """How long a message takes, and some take much longer: others overtake them."""

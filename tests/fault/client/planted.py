@@ -1,5 +1,7 @@
 """Our client with a bug in it, so that a fault test can be seen to fail; put in by monkeypatch."""
 
+import asyncio
+
 import pytest
 
 from roketto.client.calls import Calls
@@ -7,13 +9,14 @@ from roketto.client.client import Client
 from roketto.client.delivery import Delivery
 from roketto.client.errors import ClientError, UnreachableError
 from roketto.client.lite_queue import LiteQueue
-from roketto.client.message import MessageQueue, ReceivedMessage, SendResult, SendStatus
+from roketto.client.message import MessageQueue, SendResult, SendStatus
 from roketto.client.offset_store import BrokerOffsets
 from roketto.client.orderly import OrderlyConsumption
 from roketto.client.owned_queue import OwnedQueue
 from roketto.client.process_queue import ProcessQueue
 from roketto.client.push_rounds import PushRounds
 from roketto.client.queue_locks import QueueLocks
+from roketto.client.received import ReceivedMessage
 from roketto.client.route_table import RouteTable
 from roketto.client.sending import Outgoing
 from roketto.client.targets import Target
@@ -147,6 +150,16 @@ def lock_without_asking(patch: Patch) -> None:
         return set(names)
 
     patch.setattr(QueueLocks, "_ask", ask)
+
+
+def hear_late(patch: Patch) -> None:
+    """Members hear of each other two seconds late, and have their queues that much longer."""
+    soon = PushRounds.soon
+
+    def soon_but_late(rounds: PushRounds) -> None:
+        asyncio.get_running_loop().call_later(2.0, soon, rounds)
+
+    patch.setattr(PushRounds, "soon", soon_but_late)
 
 
 def miss_members(patch: Patch) -> None:

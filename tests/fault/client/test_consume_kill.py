@@ -21,6 +21,7 @@ from fault.client.group_log import CONCURRENT, KINDS, LITE, ORDERLY
 from fault.client.planted import (
     commit_fetched,
     commit_newest,
+    hear_late,
     lock_without_asking,
     stay_unknown,
     tell_nobody,
@@ -110,8 +111,9 @@ async def test_a_polling_group_that_commits_what_it_fetched_is_noticed(
 async def test_ordered_members_that_ask_for_no_lock_are_noticed(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Planted: a new member begins with a queue that another one still has."""
+    """Planted: a new member begins with a queue that another one still has, for it hears late."""
     lock_without_asking(monkeypatch)
+    hear_late(monkeypatch)
     with pytest.raises(AssertionError, match=r"after another member had begun|was seen instead of"):
         await run_kills(cluster, 1, 5, [ORDERLY])
 

@@ -23,7 +23,8 @@ from fault.client.group import Group
 from fault.client.group_log import CONCURRENT, KINDS, LITE_AUTO, ORDERLY, TUNING
 from fault.client.planted import commit_begun, commit_handed, commit_newest
 from fault.client.senders import send_all
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
+from roketto.client.received import ReceivedMessage
 
 COUNT: Final = 80
 STALLS_AT: Final = 25

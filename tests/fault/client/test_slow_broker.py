@@ -2,19 +2,24 @@
 
 Sends to it are not answered in time, which says nothing of their messages: the broker stores them
 when it goes on. Producers with a time for each attempt turn to the other broker, and lose nothing.
+Consumers go on with the other broker's queues. Members that come meanwhile, to whom queues of the
+silent one move, skip nothing, and get no more twice than others had in hand.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
 from typing import Final
 
 import pytest
 
 from checker import Report, check
 from evidence import Outcome
-from fault.client.cluster import Cluster, until
-from fault.client.planted import deny_what_was_sent, take_silence_for_consent
+from fault.client.cluster import Cluster, queues_of, until
+from fault.client.group import Group, until_owned
+from fault.client.group_log import CONCURRENT, KINDS
+from fault.client.planted import commit_newest, deny_what_was_sent, take_silence_for_consent
 from fault.client.senders import Senders, Way
 from roketto.client.send_settings import SendSettings
 
@@ -117,3 +122,72 @@ async def test_messages_that_are_denied_are_noticed(
     deny_what_was_sent(monkeypatch)
     with pytest.raises(AssertionError, match=r"phantom [1-9]"):
         await run_stops(cluster, 1, (PATIENT, TURNING))
+
+
+# --- consumers ------------------------------------------------------------------------------------
+
+
+async def run_consumed_stops(
+    cluster: Cluster, stops: int, kinds: Sequence[str] = KINDS, wait_s: float = 60.0
+) -> None:
+    """Groups of two members; a third one joins each of them during the last stop."""
+    await cluster.ready()
+    topic = await cluster.topic()
+    senders = Senders(cluster.settings(), topic, (TURNING, AVOIDING), pause_s=PAUSE_S)
+    async with AsyncExitStack() as stack:
+        groups = [await stack.enter_async_context(Group(cluster, kind, topic)) for kind in kinds]
+        await asyncio.gather(*(group.join() for group in groups for _ in range(2)))
+        async with senders.sending():
+            for number in range(stops):
+                await asyncio.gather(*(until_more_seen(group, SLOW) for group in groups))
+                await until("all are busy", lambda: all(group.log.busy for group in groups))
+                with cluster.stopped(SLOW):
+                    joins = groups if number == stops - 1 else []
+                    joining = asyncio.gather(*(group.join() for group in joins))
+                    await asyncio.sleep(STOPPED_S)
+                    await asyncio.gather(*(until_more_seen(group, OTHER) for group in groups))
+                await joining
+                await asyncio.gather(*(until_more_seen(group, SLOW) for group in groups))
+            for group in groups:
+                await until_owned(group.members, queues_of(topic, list(cluster.sites)))
+        reads = await cluster.read(topic)
+        histories = [await group.end(reads, wait_s) for group in groups]
+    report = check(senders.evidence, reads, groups=histories, faults={"SIGSTOP": stops})
+    report.raise_if_bad()
+    print(report)
+    for group in groups:
+        print(group.log.check_bounds())
+
+
+async def until_more_seen(group: Group, broker_name: str) -> None:
+    """Wait until a group has seen more messages of a broker."""
+
+    def count() -> int:
+        seen = group.log.seen.items()
+        return sum(len(offsets) for queue, offsets in seen if queue.broker_name == broker_name)
+
+    goal = count() + MEANWHILE
+    await until(f"{group.name} sees more of {broker_name}", lambda: count() >= goal)
+
+
+async def test_consumers_skip_nothing_of_a_broker_that_stands_still(cluster: Cluster) -> None:
+    """Concurrently, in order, and by polls: one stop."""
+    await run_consumed_stops(cluster, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+async def test_consumers_skip_nothing_of_a_broker_that_stands_still_often(
+    cluster: Cluster,
+) -> None:
+    """The long tier: 20 stops."""
+    await run_consumed_stops(cluster, 20)
+
+
+async def test_offsets_that_pass_what_was_in_hand_are_noticed(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: who comes during the stop misses what others had fetched."""
+    commit_newest(monkeypatch)
+    with pytest.raises(AssertionError, match=r"skipped [1-9]|not within"):
+        await run_consumed_stops(cluster, 1, [CONCURRENT], wait_s=3.0)

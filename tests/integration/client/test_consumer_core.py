@@ -10,11 +10,11 @@ import pytest
 from roketto.client.allocation import Averagely
 from roketto.client.client import Client
 from roketto.client.errors import RefusedError
-from roketto.client.message import ReceivedMessage
 from roketto.client.offset_store import BrokerOffsets
 from roketto.client.positions import BoundaryType, FromWhere, Positions, start_offset
 from roketto.client.pulling import Pulled, PullRequest, PullStatus, pull
 from roketto.client.rebalance import Rebalance
+from roketto.client.received import ReceivedMessage
 from roketto.client.settings import ClientSettings
 from roketto.client.subscription import Sql, Subscription, make_subscription
 from roketto.clock import monotonic_s, wall_ms
@@ -73,6 +73,9 @@ class Member:
 
     def rebalance_soon(self) -> None:
         self.rebalances += 1
+
+    def disconnected(self, broker_name: str) -> None:
+        """It has no locks."""
 
     async def reset_offsets(self, offsets: Mapping[MessageQueue, int]) -> None:
         raise NotImplementedError

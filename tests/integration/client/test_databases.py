@@ -18,10 +18,11 @@ from integration.client.postgres import postgres
 from roketto.client import dedup_sqlalchemy
 from roketto.client.dedup import Deduplicator
 from roketto.client.dedup_stores import REMOVED_MAX, MemoryStore, SqlAlchemyStore
-from roketto.client.message import Message, ReceivedMessage
+from roketto.client.message import Message
 from roketto.client.outbox import Outbox, OutboxSettings
 from roketto.client.outbox_store import SqlAlchemyOutbox
 from roketto.client.producer import Producer
+from roketto.client.received import ReceivedMessage
 from roketto.clock import monotonic_s
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record

@@ -11,11 +11,12 @@ import pytest
 from roketto.client.dedup import Deduplicator
 from roketto.client.dedup_stores import SqliteStore
 from roketto.client.listeners import ConsumeContext, ConsumeResult, Listener
-from roketto.client.message import Message, ReceivedMessage
+from roketto.client.message import Message
 from roketto.client.positions import FromWhere
 from roketto.client.producer import Producer
 from roketto.client.push import PushConsumer
 from roketto.client.push_tuning import PushTuning
+from roketto.client.received import ReceivedMessage
 from roketto.testing import Broker
 
 COUNT = 8

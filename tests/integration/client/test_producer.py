@@ -21,9 +21,10 @@ from roketto.client.errors import (
     UnreachableError,
 )
 from roketto.client.hooks import SendContext
-from roketto.client.message import Message, MessageQueue, ReceivedMessage
+from roketto.client.message import Message, MessageQueue
 from roketto.client.producer import Producer
 from roketto.client.pulling import PullRequest, pull
+from roketto.client.received import ReceivedMessage
 from roketto.client.replies import make_reply
 from roketto.client.selectors import HashSelector, hash_of_key
 from roketto.client.send_settings import BatchSettings, Compression, SendSettings

@@ -11,10 +11,10 @@ from integration.client.pull_rig import PullRig, name, queue, until
 from integration.client.push_rig import LATER, SUCCESS, Heard, hurry, push, send_until, texts
 from roketto.client.errors import RefusedError
 from roketto.client.listeners import ConsumeContext, ConsumeResult
-from roketto.client.message import ReceivedMessage
 from roketto.client.positions import FromWhere, Positions
 from roketto.client.push import PushConsumer
 from roketto.client.push_tuning import PushTuning
+from roketto.client.received import ReceivedMessage
 from roketto.client.settings import ClientSettings
 from roketto.client.subscription import Sql
 from roketto.clock import wall_ms

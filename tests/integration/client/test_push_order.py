@@ -13,10 +13,10 @@ from interop.peer.ports import lease_ports
 from interop.peer.servers import BROKER_PORTS
 from roketto.client.errors import ClientError
 from roketto.client.listeners import ConsumeContext, ConsumeResult
-from roketto.client.message import ReceivedMessage
 from roketto.client.positions import Positions
 from roketto.client.push import PushConsumer
 from roketto.client.push_tuning import PushTuning
+from roketto.client.received import ReceivedMessage
 from servers import broker, name_server
 
 

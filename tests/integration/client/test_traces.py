@@ -8,10 +8,11 @@ import pytest
 
 from integration.client.pull_rig import PullRig, name, queue
 from roketto.client.listeners import ConsumeContext, ConsumeResult
-from roketto.client.message import Message, ReceivedMessage
+from roketto.client.message import Message
 from roketto.client.positions import FromWhere, Positions
 from roketto.client.pull import PullConsumer
 from roketto.client.push import PushConsumer
+from roketto.client.received import ReceivedMessage
 from roketto.client.trace import ListenerTracer, TraceDispatcher, TraceRole, tracing
 from roketto.client.trace_record import (
     ConsumeCode,

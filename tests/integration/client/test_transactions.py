@@ -7,8 +7,9 @@ import pytest
 
 from integration.client.pull_rig import PullRig, bodies, name, queue, until
 from roketto.client import transaction_checks
-from roketto.client.message import Message, ReceivedMessage
+from roketto.client.message import Message
 from roketto.client.pull import PullConsumer
+from roketto.client.received import ReceivedMessage
 from roketto.client.transaction import TransactionProducer, TransactionState
 from roketto.client.transaction_ends import EndContext
 from servers import broker, name_server

@@ -1,7 +1,8 @@
 """Fixtures of the client's interop tests: our Python client, with our brokers and with Java's.
 
 Every scenario runs against our broker, Java's 5.5.0 and Java's 4.9.7; unmodified Java clients of
-the same version send to ours, receive from ours, and share groups with them. One of them:
+the same version send to ours, receive from ours, and share groups with them. On our broker they are
+of 5.5.0, and where they share groups of 4.9.7 as well. One of them:
 
     ./dev test tests/interop/client -k "4.9.7 and orderly"
 """

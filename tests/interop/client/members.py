@@ -8,11 +8,12 @@ from typing import Any, Final
 from interop.broker.clients import Message as JavaMessage
 from interop.client.sites import Site
 from interop.client.waiting import WAIT_S
+from patience import LateError
 from roketto.client.listeners import ConsumeContext, ConsumeResult
-from roketto.client.message import ReceivedMessage
 from roketto.client.positions import FromWhere
 from roketto.client.push import PushConsumer
 from roketto.client.push_tuning import PushTuning
+from roketto.client.received import ReceivedMessage
 from roketto.client.subscription import Sql
 from roketto.clock import wall_ms
 
@@ -77,7 +78,7 @@ class Listener:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            raise AssertionError(f"waited in vain for {what}; there is {self.bodies}") from None
+            raise LateError(f"waited in vain for {what}; there is {self.bodies}") from None
 
     async def received(self, count: int, wait_s: float = WAIT_S) -> list[ReceivedMessage]:
         """What it has got, when it is so many messages."""

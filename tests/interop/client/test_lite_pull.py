@@ -6,9 +6,10 @@ from interop.client.sites import Site, aside, queue_of
 from interop.client.waiting import until
 from roketto.client.active_consumer import IllegalConsumerError
 from roketto.client.lite_pull import LitePullConsumer
-from roketto.client.message import Message, ReceivedMessage
+from roketto.client.message import Message
 from roketto.client.positions import FromWhere
 from roketto.client.producer import Producer
+from roketto.client.received import ReceivedMessage
 from roketto.client.subscription import Sql
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from interop.broker.clients import Sent, eventually_equal
 from interop.client.sites import Site, aside, queue_of
-from roketto.client.message import ReceivedMessage
 from roketto.client.positions import BoundaryType
 from roketto.client.pull import PullConsumer, Pulled, PullStatus
+from roketto.client.received import ReceivedMessage
 from roketto.client.subscription import Sql
 
 FOUND, NO_NEW, NO_MATCHED, ILLEGAL = (

@@ -9,10 +9,11 @@ from interop.broker.cluster import CLUSTER_NAME
 from interop.client.sites import Site, aside
 from roketto.client.errors import ReplyTimeoutError
 from roketto.client.listeners import ConsumeContext, ConsumeResult
-from roketto.client.message import Message, ReceivedMessage
+from roketto.client.message import Message
 from roketto.client.positions import FromWhere
 from roketto.client.producer import Producer
 from roketto.client.push import PushConsumer
+from roketto.client.received import ReceivedMessage
 from roketto.client.replies import make_reply
 
 COPIED = ("CORRELATION_ID", "REPLY_TO_CLIENT", "TTL")

@@ -10,9 +10,10 @@ from interop.broker.clients import Message as JavaMessage
 from interop.broker.cluster import DELAY_LEVELS_S
 from interop.client.sites import Site, aside, not_on_4_9, queue_of
 from roketto.client.errors import IllegalMessageError, RefusedError
-from roketto.client.message import Message, ReceivedMessage, SendResult
+from roketto.client.message import Message, SendResult
 from roketto.client.producer import Producer
 from roketto.client.pull import PullConsumer
+from roketto.client.received import ReceivedMessage
 from roketto.clock import wall_ms
 from roketto.protocol.codes import ResponseCode
 

@@ -6,12 +6,14 @@ from typing import Final
 
 import pytest
 
+from interop.broker.clients import Clients, Transacting
 from interop.broker.clients import Message as JavaMessage
-from interop.broker.clients import Transacting
+from interop.client.leaving import leave
 from interop.client.sites import Site, aside
 from interop.client.waiting import until
 from roketto.client.local_transaction import TransactionState
-from roketto.client.message import Message, ReceivedMessage
+from roketto.client.message import Message
+from roketto.client.received import ReceivedMessage
 from roketto.client.transaction import TransactionProducer
 
 COMMIT, ROLLBACK, UNKNOWN = (
@@ -92,12 +94,8 @@ async def send_plainly(producer: TransactionProducer, told: Told) -> None:
 
 
 async def leave_ours_to_java(site: Site, told: Told) -> None:
-    """Our process ends before it knows; a Java producer of its group is asked."""
-    async with TransactionProducer("pyFamily", site.names) as producer:
-        message = Message(OURS_LEFT, b"left", properties={"checked": "COMMIT_MESSAGE"})
-        result = await producer.send_in_transaction(message, execute=lambda *_: None)
-        assert result.state is UNKNOWN
-        told.ids["left"] = result.message_id
+    """kill -9 of our process before it knows; a Java producer of its group is asked."""
+    told.ids["left"] = await leave(site.names, "pyFamily", OURS_LEFT, "left", "COMMIT_MESSAGE")
     sibling = await aside(Transacting, site.java, "pySibling", "pyFamily")
     # A broker knows those that it has had a message of. In a topic of its own: on a busy machine
     # Java asks about it before it has noted the rollback.
@@ -108,11 +106,12 @@ async def leave_ours_to_java(site: Site, told: Told) -> None:
 
 
 async def leave_javas_to_ours(site: Site, told: Told) -> None:
-    """The other way round: ours, which has sent nothing, is asked about Java's."""
-    java = await aside(Transacting, site.java, "javaParent", "javaFamily")
+    """The other way round: ours, which has sent nothing, is asked when Java's JVM was killed."""
+    doomed = Clients(site.peer.clients([site.names]))
+    java = await aside(Transacting, doomed, "javaParent", "javaFamily")
     sent = await aside(java.send, JAVAS_LEFT, "left", "UNKNOW", keys="k", properties={"a": "中文"})
     told.ids["java's"] = sent
-    await aside(java.end)
+    await aside(doomed.shell.kill)
 
     def check(message: ReceivedMessage) -> TransactionState:
         assert (message.topic, message.message_id, message.keys) == (JAVAS_LEFT, sent, ["k"])
@@ -168,13 +167,13 @@ def test_who_does_not_know_is_asked_until_he_does(told: Told) -> None:
     assert set(told.checks) == {"goes", "stays", "who knows"}
 
 
-def test_a_java_sibling_is_asked_when_ours_is_gone(told: Told) -> None:
+def test_a_java_sibling_is_asked_when_ours_was_killed(told: Told) -> None:
     assert told.bodies(OURS_LEFT) == ["left"]
     assert told.committed[OURS_LEFT][0].id == told.ids["left"]
     assert "left" in told.java_checks
 
 
-def test_our_sibling_is_asked_when_javas_is_gone(told: Told) -> None:
+def test_our_sibling_is_asked_when_javas_was_killed(told: Told) -> None:
     assert told.bodies(JAVAS_LEFT) == ["left"]
     assert told.committed[JAVAS_LEFT][0].id == told.ids["java's"]
     assert set(told.sibling_checks) == {"left"}

@@ -7,7 +7,7 @@ from roketto.admin.groups import Groups
 from roketto.admin.kv import Kv
 from roketto.admin.topics import Topics
 from roketto.admin.tracks import Tracks, TrackType
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 from roketto.protocol.bodies.connections import Connection, ConsumerConnection
 from roketto.protocol.bodies.groups import GroupList
 from roketto.protocol.bodies.heartbeat import ConsumeType, MessageModel, SubscriptionData

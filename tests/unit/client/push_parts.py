@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from roketto.client.listeners import ConsumeContext, ConsumeResult, Listener, ListenerCalls
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
 from roketto.client.offset_store import BrokerOffsets
-from roketto.client.owned_queue import OwnedQueue, PushParts, Turns
+from roketto.client.owned_queue import NoSlots, OwnedQueue, PushParts, Slots, Turns
 from roketto.client.push_tuning import PushTuning
 from roketto.client.rates import Rates
+from roketto.client.received import ReceivedMessage
 from roketto.client.send_back import SendBack
 from roketto.protocol.bodies.base import decode_body, encode_body
 from roketto.protocol.bodies.heartbeat import MessageModel
@@ -54,6 +55,7 @@ class PushRig:
         in_order: bool = False,
         model: MessageModel = MessageModel.CLUSTERING,
         namespace: str = "",
+        slots: Slots | None = None,
         **tuning: Any,
     ) -> None:
         self.broker = Broker()
@@ -73,7 +75,7 @@ class PushRig:
                 GROUP, listener or succeed, threads_max=made.concurrency,
                 timeout_s=made.consume_timeout_s,
             ),
-            slots=Turns(made.concurrency),
+            slots=slots or (Turns(made.concurrency) if in_order else NoSlots()),
             send_back=SendBack(client, GROUP, made.reconsume_limit(in_order)),
             rates=Rates(),
         )  # fmt: skip

@@ -42,6 +42,9 @@ class NotingConsumer:
     def rebalance_soon(self) -> None:
         self.noted.append("rebalance")
 
+    def disconnected(self, broker_name: str) -> None:
+        self.noted.append(f"without {broker_name}")
+
     async def reset_offsets(self, offsets: Mapping[MessageQueue, int]) -> None:
         self.noted.append(dict(offsets))
 

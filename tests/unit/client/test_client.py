@@ -304,6 +304,20 @@ async def test_a_broker_that_is_connected_to_anew_is_told_who_is_here() -> None:
     assert rig.client.pool.on_connect is None
 
 
+async def test_consumers_hear_of_each_broker_that_a_connection_is_lost_to() -> None:
+    """By its name; name servers have none."""
+    rig = await make()
+    consumer = NotingConsumer("c", [TOPIC])
+    await rig.client.add_consumer(consumer)
+    lost = rig.client.pool.on_disconnect
+    assert lost is not None
+    for address in (MASTER, "names"):
+        lost(address)
+    assert consumer.noted == ["without broker-a"]
+    await rig.client.stop()
+    assert rig.client.pool.on_disconnect is None
+
+
 async def test_a_connection_that_a_heartbeat_makes_needs_no_other_heartbeat() -> None:
     rig = await make()
     inner = rig.pool.request

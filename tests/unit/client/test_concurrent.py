@@ -9,8 +9,8 @@ import pytest
 from roketto.client import concurrent
 from roketto.client.concurrent import ConcurrentConsumption
 from roketto.client.listeners import ConsumeContext, ConsumeResult
-from roketto.client.message import ReceivedMessage
-from roketto.client.owned_queue import OwnedQueue
+from roketto.client.owned_queue import OwnedQueue, Turns
+from roketto.client.received import ReceivedMessage
 from roketto.protocol.bodies.heartbeat import MessageModel
 from roketto.protocol.codes import RequestCode, ResponseCode
 from unit.client.push_parts import LATER, SUCCESS, PushRig, filled, name, until
@@ -141,7 +141,7 @@ async def test_batches_of_lost_queues_do_not_pile_up() -> None:
         queue, messages = filled(*range(1_000))
         consumption.submit(queue, messages)
         queue.drop()
-    assert consumption._pending.qsize() <= 2_048
+    assert len(consumption._pending) <= 2_048
 
 
 async def test_members_that_get_everything_give_nothing_back() -> None:
@@ -201,3 +201,20 @@ async def test_a_listener_may_stop_its_own_consumer() -> None:
     async with asyncio.timeout(5):
         await stopped.wait()
     await until(lambda: rig.store.memory(name()) == 1)
+
+
+async def test_messages_are_asked_for_one_by_one_where_slots_are_scarce() -> None:
+    """As by those who iterate over a consumer: nothing is begun before somebody wants it."""
+    script = Script()
+    turns = Turns(2)
+    rig = PushRig(script, concurrency=5, slots=turns)
+    queue, messages = filled(0, 1, 2)
+    async with consuming(rig, queue) as consumption:
+        consumption.submit(queue, messages)
+        await until(lambda: len(script.calls) == 2)
+        script.answer(0)
+        await until(lambda: len(script.calls) == 3)
+        script.answer(1)
+        script.answer(2)
+        await until(lambda: rig.store.memory(name()) == 3)
+    assert script.calls == [[0], [1], [2]]

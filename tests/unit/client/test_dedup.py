@@ -27,7 +27,8 @@ from roketto.client.dedup_stores import (
 )
 from roketto.client.errors import ClientError
 from roketto.client.listeners import ConsumeContext, ConsumeResult
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
+from roketto.client.received import ReceivedMessage
 from roketto.clock import wall_ms
 from roketto.protocol.properties import encode_properties
 from roketto.protocol.record import Record

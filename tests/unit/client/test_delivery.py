@@ -227,7 +227,7 @@ async def test_one_way_sends_wait_for_a_broker_that_does_not_read() -> None:
 
 
 async def test_one_way_sends_fail_when_nothing_can_be_handed_over() -> None:
-    rig = SendRig(sending=SendSettings(timeout_ms=15))
+    rig = SendRig(sending=SendSettings(timeout_ms=250))
     rig.pool.writable = False
     async with rig.producer as producer:
         with pytest.raises(SendFailedError, match="does not read what it is sent"):

@@ -17,7 +17,7 @@ from roketto.client.listeners import (
     NotBegunError,
     Verdict,
 )
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 from unit.client.push_parts import message, name
 
 Messages = list[ReceivedMessage]

@@ -9,9 +9,10 @@ from roketto.client.errors import ClientError
 from roketto.client.lite_assignment import LiteAssignment, NotAssignedError
 from roketto.client.lite_limits import LiteLimits
 from roketto.client.lite_stock import Stock
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
 from roketto.client.offset_store import Offsets
 from roketto.client.pulling import Pulled, PullStatus
+from roketto.client.received import ReceivedMessage
 from roketto.protocol.record import Record
 
 

@@ -58,7 +58,7 @@ async def test_a_pull_says_what_is_wanted_and_commits_nothing() -> None:
         await brokers.until(lambda: bool(brokers.rig.sent(RequestCode.LITE_PULL_MESSAGE)))
         _, fields = brokers.rig.sent(RequestCode.LITE_PULL_MESSAGE)[0]
         assert (fields["sysFlag"], fields["subVersion"]) == (str(16 | 4 | 2), "0")
-        assert (fields["queueOffset"], fields["maxMsgNums"]) == ("7", "10")
+        assert (fields["queueOffset"], fields["maxMsgNums"]) == ("7", "256")
         assert (fields["subscription"], fields["suspendTimeoutMillis"]) == ("a || b", "20000")
         assert consumer.describe().subscription_data_set == []
 
@@ -109,7 +109,7 @@ async def test_what_cannot_be_meant_is_refused() -> None:
     async with consumer:
         with pytest.raises(IllegalConsumerError, match="poll for 0 messages and 5000 ms"):
             await consumer.poll(max_messages=0)
-        with pytest.raises(IllegalConsumerError, match="poll for 10 messages and -1 ms"):
+        with pytest.raises(IllegalConsumerError, match="poll for 256 messages and -1 ms"):
             await consumer.poll(-1)
         assert await consumer.poll(0) == []
 

@@ -12,8 +12,9 @@ from roketto.client.errors import ClientError, RefusedError, UnreachableError
 from roketto.client.lite_limits import LiteLimits
 from roketto.client.lite_queue import LiteQueue
 from roketto.client.lite_stock import Stock
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
 from roketto.client.pulling import Pulled, PullStatus
+from roketto.client.received import ReceivedMessage
 from roketto.protocol.codes import ResponseCode
 from roketto.protocol.record import Record
 

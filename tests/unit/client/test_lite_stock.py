@@ -4,7 +4,7 @@ import pytest
 
 from roketto.client.lite_limits import LiteLimits
 from roketto.client.lite_stock import Shelf, Stock
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 from roketto.protocol.record import Record
 
 

@@ -13,7 +13,8 @@ from roketto.client.local_transaction import (
     TransactionState,
     prepared,
 )
-from roketto.client.message import Message, ReceivedMessage
+from roketto.client.message import Message
+from roketto.client.received import ReceivedMessage
 from roketto.protocol.record import Record
 
 HALF = prepared(Message("T", b"x", keys=(key for key in ("a", "b"))), "ID")

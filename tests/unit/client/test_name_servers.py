@@ -6,8 +6,9 @@ from collections.abc import Mapping
 import pytest
 
 from roketto.client import name_servers
+from roketto.client.addresses import configured_addresses, split_addresses
 from roketto.client.errors import NoNameServerError, RefusedError, UnreadableError
-from roketto.client.name_servers import NameServers, configured_addresses, split_addresses
+from roketto.client.name_servers import NameServers
 from roketto.protocol.command import Command
 from roketto.remoting.errors import ConnectError, RequestTimeoutError
 from unit.client.core_rig import ScriptedPool

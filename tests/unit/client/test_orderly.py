@@ -8,10 +8,10 @@ import pytest
 
 from roketto.client import orderly
 from roketto.client.listeners import ConsumeContext, ConsumeResult
-from roketto.client.message import ReceivedMessage
 from roketto.client.orderly import OrderlyConsumption
 from roketto.client.owned_queue import OwnedQueue
 from roketto.client.queue_locks import QueueLocks
+from roketto.client.received import ReceivedMessage
 from roketto.protocol.bodies.heartbeat import MessageModel
 from roketto.protocol.codes import RequestCode, ResponseCode
 from unit.client.push_parts import LATER, SUCCESS, PushRig, filled, message, name, until

@@ -96,6 +96,17 @@ async def test_in_order_a_queue_is_taken_with_its_lock_only() -> None:
     await table.end()
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+async def test_in_order_locks_of_a_broker_that_may_be_gone_are_doubtful(in_order: bool) -> None:
+    """Those of others are not; without locks there is nothing to doubt."""
+    table = Table(in_order=in_order)
+    await table.share(0)
+    for broker_name, is_doubtful in (("another", False), (name().broker_name, in_order)):
+        table.queues.doubt(broker_name)
+        assert table.get().is_doubtful == is_doubtful
+    await table.end()
+
+
 async def test_in_order_a_queue_is_given_up_when_its_listener_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextvars
-import os
 import signal
 import subprocess
 import sys
@@ -106,6 +105,61 @@ def test_many_threads_wait_at_the_same_time() -> None:
     assert sorted(results) == list(range(16))
 
 
+def test_a_thread_that_blocks_after_its_call_holds_nobody_up() -> None:
+    """All calls end in one turn of the loop; behind them the threads meet."""
+    meeting = threading.Barrier(16)
+    met: list[int] = []
+
+    async def wait(everybody: asyncio.Event) -> None:
+        await everybody.wait()
+
+    with entered() as portal:
+        everybody = asyncio.Event()
+
+        def work() -> None:
+            portal.run(wait(everybody))
+            met.append(meeting.wait(10))
+
+        workers = [threading.Thread(target=work) for _ in range(16)]
+        for worker in workers:
+            worker.start()
+        portal.call(everybody.set)
+        for worker in workers:
+            worker.join(10)
+    assert sorted(met) == list(range(16))
+
+
+def test_no_call_of_many_threads_is_lost() -> None:
+    """Those that take a turn of the loop, those that take none, and those that are cancelled."""
+    ended: list[int] = []
+
+    async def take(turns: int) -> int:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return turns
+
+    async def cancel() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(60)
+
+    def work() -> None:
+        for number in range(200):
+            assert portal.run(take(number % 4)) == number % 4
+            with pytest.raises(ClientClosedError):
+                portal.run(cancel())
+        ended.append(200)
+
+    with entered() as portal:
+        workers = [threading.Thread(target=work) for _ in range(8)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(20)
+    assert ended == [200] * 8
+
+
 def test_an_interrupt_cancels_and_lets_clean_up() -> None:
     """Ctrl-C is raised in the call that waits, after its coroutine has ended."""
     ended: list[str] = []
@@ -118,8 +172,11 @@ def test_an_interrupt_cancels_and_lets_clean_up() -> None:
             ended.append("cleaned up")
             raise
 
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    me = threading.get_ident()
+
     def interrupt() -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.pthread_kill(me, signal.SIGINT)
 
     with entered() as portal:
         began_s = monotonic_s()

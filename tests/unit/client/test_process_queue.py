@@ -5,8 +5,8 @@ import random
 import pytest
 
 from roketto.client import process_queue
-from roketto.client.message import ReceivedMessage
 from roketto.client.process_queue import NOTHING, ProcessQueue
+from roketto.client.received import ReceivedMessage
 from roketto.protocol.record import Record
 
 
@@ -37,6 +37,21 @@ def test_the_first_one_left_holds_the_commit_offset() -> None:
     assert queue.remove(messages(8)) == 9
     assert queue.remove(messages(8)) == NOTHING
     assert (queue.count, queue.body_bytes, queue.first) == (0, 0, None)
+
+
+def test_the_span_counts_what_was_consumed_behind_the_first() -> None:
+    """A new start would begin with the first: all behind it would come again."""
+    queue = ProcessQueue()
+    queue.put(messages(5, 6, 7))
+    queue.remove(messages(6, 7))
+    assert (queue.count, queue.span) == (1, 2)
+    queue.put(messages(8, 9))
+    queue.remove(messages(8, 9))
+    assert (queue.count, queue.span) == (1, 4)
+    assert queue.remove(messages(5)) == 10
+    assert queue.span == 0
+    queue.put(messages(3))  # the loop has gone back
+    assert queue.span == 0
 
 
 def test_what_is_pulled_twice_counts_once() -> None:
@@ -89,7 +104,7 @@ def test_any_order_commits_what_a_sorted_map_would() -> None:
         assert queue.count == len(held) + len(taken)
         assert queue.body_bytes == 10 * queue.count
         assert queue.first_offset == min(held, default=None)
-        assert queue.span == (max(held) - min(held) if held else 0)
+        assert queue.span == (last - min(held) if held else 0)
 
 
 def test_what_was_taken_comes_again_until_it_is_committed() -> None:
@@ -134,6 +149,8 @@ def test_a_message_that_takes_too_long_can_be_seen(clock: list[float]) -> None:
     assert queue.first_begun_s == 1_010.0
     queue.remove(messages(1))
     assert (queue.first_begun_s, queue.last_consume_s) == (1_020.0, 1_020.0)
+    queue.begin(messages(2), 1_015.0)  # by whoever knows it better
+    assert queue.first_begun_s == 1_015.0
     queue.begin(messages(1))  # late: it is gone
     queue.remove(messages(1, 2))
     queue.put(messages(1))

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from roketto.client import pull_loop
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
 from roketto.client.owned_queue import OwnedQueue
 from roketto.client.positions import FromWhere
 from roketto.client.pull_loop import PullLoop, reason_to_hold
+from roketto.client.received import ReceivedMessage
 from roketto.client.subscription import Subscription, make_subscription
 from roketto.protocol.codes import RequestCode, ResponseCode
 from roketto.protocol.command import Command

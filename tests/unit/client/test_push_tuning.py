@@ -6,9 +6,9 @@ from roketto.client.active_consumer import IllegalConsumerError
 from roketto.client.push_tuning import PushTuning
 
 
-def test_the_defaults_are_those_of_java() -> None:
+def test_the_defaults_are_those_of_java_but_for_larger_pulls() -> None:
     tuning = PushTuning()
-    assert (tuning.concurrency, tuning.batch_max, tuning.pull_count_max) == (20, 1, 32)
+    assert (tuning.concurrency, tuning.batch_max, tuning.pull_count_max) == (20, 1, 256)
     assert (tuning.count_max(64), tuning.mib_max(64), tuning.span_max) == (1000, 100, 2000)
     assert tuning.reconsume_limit(in_order=False) == 16
     assert tuning.reconsume_limit(in_order=True) == 2**31 - 1

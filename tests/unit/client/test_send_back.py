@@ -3,7 +3,7 @@
 import pytest
 
 from roketto.client.errors import BrokerNotFoundError, SendFailedError
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 from roketto.client.send_back import INNER_PRODUCER, SendBack
 from roketto.protocol import property_names as names
 from roketto.protocol.codes import RequestCode, ResponseCode

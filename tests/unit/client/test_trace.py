@@ -5,8 +5,9 @@ import re
 import pytest
 
 from roketto.client.listeners import ConsumeContext, Consumed, ConsumeResult, Verdict
-from roketto.client.message import Message, MessageQueue, ReceivedMessage
+from roketto.client.message import Message, MessageQueue
 from roketto.client.producer import Producer
+from roketto.client.received import ReceivedMessage
 from roketto.client.trace import (
     ConsumeHook,
     ConsumeTracer,
@@ -165,7 +166,10 @@ async def test_calls_of_listeners_are_written_down_with_their_verdicts(
     hook = ListenerTracer(TraceDispatcher(rig.client, GROUP, TraceRole.CONSUME))
     consumed = Consumed(GROUP, [received("A")], ConsumeContext(QUEUE))
     hook.before(consumed)
-    consumed.result, consumed.verdict = result, verdict
+    consumed.result = result
+    consumed.error = ValueError() if verdict is Verdict.EXCEPTION else None
+    consumed.is_late = verdict is Verdict.TIME_OUT
+    assert consumed.verdict is verdict
     hook.after(consumed)
     after = traces[1]
     assert isinstance(after, SubAfterTrace)

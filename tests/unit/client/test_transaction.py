@@ -13,7 +13,8 @@ from roketto.client.errors import (
     IllegalMessageError,
     SendFailedError,
 )
-from roketto.client.message import Message, ReceivedMessage, SendStatus
+from roketto.client.message import Message, SendStatus
+from roketto.client.received import ReceivedMessage
 from roketto.client.transaction import PreparedMessage, TransactionProducer, TransactionState
 from roketto.protocol.codes import RequestCode
 from roketto.protocol.names import HALF_TOPIC

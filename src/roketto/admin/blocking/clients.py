@@ -3,7 +3,7 @@
 from roketto.admin.clients import Clients as AsyncClients
 from roketto.admin.clients import SubscriptionConflict
 from roketto.client.facade import Facade
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 from roketto.protocol.bodies.connections import Connection, ConsumerConnection
 from roketto.protocol.bodies.running import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 

@@ -3,7 +3,8 @@
 from roketto.admin.messages import Found
 from roketto.admin.messages import Messages as AsyncMessages
 from roketto.client.facade import Facade
-from roketto.client.message import MessageQueue, ReceivedMessage, SendResult
+from roketto.client.message import MessageQueue, SendResult
+from roketto.client.received import ReceivedMessage
 from roketto.protocol.headers.base import I64_MAX
 
 __all__ = ["Messages"]

@@ -3,7 +3,7 @@
 from roketto.admin.tracks import Track
 from roketto.admin.tracks import Tracks as AsyncTracks
 from roketto.client.facade import Facade
-from roketto.client.message import ReceivedMessage
+from roketto.client.received import ReceivedMessage
 
 __all__ = ["Tracks"]
 

@@ -10,9 +10,10 @@ from roketto.client.facade import inner_of
 from roketto.client.lite_limits import LiteLimits
 from roketto.client.lite_pull import LitePullConsumer as AsyncLitePullConsumer
 from roketto.client.lite_rounds import QueuesListener
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
 from roketto.client.offset_store import OffsetStore
 from roketto.client.positions import FromWhere
+from roketto.client.received import ReceivedMessage
 from roketto.client.settings import ClientSettings
 from roketto.client.subscription import ALL_TAGS, Sql
 from roketto.protocol.bodies.heartbeat import MessageModel

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from roketto.client.blocking.client import Client
 from roketto.client.facade import LivingFacade, inner_of
 from roketto.client.hooks import SendHooks
-from roketto.client.message import Message, MessageQueue, ReceivedMessage, SendResult
+from roketto.client.message import Message, MessageQueue, SendResult
 from roketto.client.producer import Producer as AsyncProducer
+from roketto.client.received import ReceivedMessage
 from roketto.client.selectors import Selector
 from roketto.client.send_settings import SendSettings
 from roketto.client.settings import ClientSettings

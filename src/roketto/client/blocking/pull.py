@@ -6,11 +6,12 @@ from roketto.client.allocation import Strategy
 from roketto.client.blocking.active_consumer import ActiveConsumer
 from roketto.client.blocking.client import Client
 from roketto.client.facade import inner_of
-from roketto.client.message import MessageQueue, ReceivedMessage
+from roketto.client.message import MessageQueue
 from roketto.client.offset_store import OffsetStore
 from roketto.client.pull import RECONSUME_TIMES_MAX
 from roketto.client.pull import PullConsumer as AsyncPullConsumer
 from roketto.client.pulling import COUNT_MAX, Pulled
+from roketto.client.received import ReceivedMessage
 from roketto.client.settings import ClientSettings
 from roketto.client.subscription import ALL_TAGS, Sql
 from roketto.protocol.bodies.heartbeat import MessageModel
