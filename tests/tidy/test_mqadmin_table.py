@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from interop.broker.mqadmin_lines import VERSIONS, is_ours_only, lines, lines_for
-from interop.broker.mqadmin_text import java_file, our_file
+from interop.broker.mqadmin_text import java_file, our_file, split
 from interop.broker.mqadmin_text import read_sections as read
 
 PAGE = Path(__file__).parents[2] / "docs" / "mqadmin.md"
@@ -87,6 +87,17 @@ def test_nothing_else_is_written_down(version: str) -> None:
     assert [line for line in asked if is_ours_only(line)] == list(filter(is_ours_only, ours))
     assert ours.keys() <= set(asked)
     assert all(shown != java.get(line) for line, shown in ours.items())
+
+
+@pytest.mark.parametrize(
+    ("what", "bound"), [("keys", "Keys without their values"), ("digits", "No whole numbers")]
+)
+def test_the_page_says_of_what_only_a_part_is_compared(what: str, bound: str) -> None:
+    """The commands whose lines have one of the filters that leave something out of each line."""
+    named = re.search(rf"^- {bound}: (.*?)\.", PAGE.read_text(), re.MULTILINE)
+    assert named is not None
+    found = {line.split()[0] for line in lines() if what in split(line)[1]}
+    assert re.findall(r"`(\w+)`", named[1]) == sorted(found)
 
 
 def test_no_line_is_typed_twice() -> None:

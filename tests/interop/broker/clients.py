@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from interop.peer import ClientError, ClientShell
+from patience import in_time
 
 WAIT_S: Final = 20.0
 """How long anything may take that is only waited for; nothing here takes more than a few."""
@@ -104,7 +105,7 @@ def eventually(condition: Callable[[], bool], what: str, wait_s: float = WAIT_S)
     """Wait until it is so."""
     deadline_s = time.monotonic() + wait_s
     while not condition():
-        assert time.monotonic() < deadline_s, f"waited {wait_s:.0f} s in vain for {what}"
+        in_time(deadline_s, f"waited {wait_s:.0f} s in vain for {what}")
         time.sleep(_POLL_S)
 
 
@@ -112,8 +113,9 @@ def eventually_equal(read: Callable[[], object], expected: object, what: str) ->
     """Wait until what is read is what is expected; show the last that was read if it never is."""
     deadline_s = time.monotonic() + WAIT_S
     while (last := read()) != expected:
-        assert time.monotonic() < deadline_s, (
-            f"waited {WAIT_S:.0f} s in vain for {what} to be {expected}; the last was {last}"
+        in_time(
+            deadline_s,
+            f"waited {WAIT_S:.0f} s in vain for {what} to be {expected}; the last was {last}",
         )
         time.sleep(_POLL_S)
 

@@ -6,13 +6,15 @@ consumer's id, {id} and {unique} are those of a message, {files} is the director
 Behind a bar stands what is done with the output before it is compared:
 
     file NAME     what it has written to a file of JSON in {files} is shown as well
-    grep WORD     lines without the word go, but for headings (#)
+    grep WORDS    lines without any of the words go, but for headings (#)
     drop WORD     lines with the word go
     sort          Java's maps have no order
     keys          of "key: value" and "key = value" the keys only
     digits        whole numbers are not compared: they depend on what else is done with the broker
     ours          typed at our broker only, where the command does not apply
     4.9.7, 5.5.0  typed with this version only, which has such options
+    endless       in a JVM of its own, as the command never ends, which is killed when it has shown
+                  what is expected
     until         typed again until it shows what is expected: what it shows follows in its own time
 
 A line whose command a version does not have is left out there. To add one, write it here, run
@@ -86,6 +88,10 @@ resetOffsetByTime -g admOffline -t AdmOrders -s now
 skipAccumulatedMessage -g admReaders -t AdmOrders
 queryMsgById -t AdmSingle -i {id} | 5.5.0
 queryMsgById -i {id} | 4.9.7
+queryMsgById -t AdmOrders -i {order} -g admReaders -d {client} | digits | until | 5.5.0
+queryMsgById -i {order} -g admReaders -d {client} | digits | until | 4.9.7
+queryMsgById -t AdmOrders -i {order} -g admReaders -d nobody | 5.5.0
+queryMsgById -i {order} -g admReaders -d nobody | 4.9.7
 queryMsgByKey -t AdmSingle -k key1
 queryMsgByUniqueKey -t AdmSingle -i {unique}
 queryMsgByOffset -t AdmSingle -b broker-a -i 0 -o 0
@@ -97,12 +103,15 @@ consumeMessage -t AdmSingle -b broker-a -i 0 -o 0 -c 2
 sendMessage -t AdmSingle -p text -k key9 -c tagA -b broker-a -i 0
 sendMessage -t AdmMade -p text -b broker-a -i 0
 checkMsgSendRT -t AdmSent -a 3 -s 16 | digits
+clusterRT -c Interop -a 2 -s 16 -i 600 | grep broker-a | endless
 sendMsgStatus -b broker-a -s 16 -c 2
 queryCq -t AdmSingle -q 0 -i 0 -c 2 -g admReaders -b {broker}
 clusterList | grep broker-a | digits
 clusterList -m | grep broker-a | digits
 brokerStatus -b {broker} | keys | drop scheduleMessageOffset | sort
 getBrokerConfig -b {broker} | keys | sort
+getBrokerConfig -b {broker} | grep brokerRole flushDiskType messageDelayLevel | sort
+getBrokerConfig -b {broker} | grep autoCreate maxMessageSize fileReservedTime deleteWhen | sort
 updateBrokerConfig -b {broker} -k maxTransferCountOnMessageInMemory -v 33
 updateBrokerConfig -b {broker} -k brokerConfigPath -v /tmp/x
 updateBrokerConfig -b {broker} -k noSuchKey -v 1
@@ -111,6 +120,7 @@ cleanUnusedTopic -b {broker}
 deleteExpiredCommitLog -b {broker}
 resetMasterFlushOffset -b {broker} -o 0
 haStatus -b {broker} | digits
+haStatus -b {broker} | drop MasterCommitLogMaxOffset
 getBrokerEpoch -b broker-a | ours
 setCommitLogReadAheadMode -b {broker} -m 0 | ours
 getColdDataFlowCtrInfo -b {broker} | ours
@@ -119,7 +129,7 @@ removeColdDataFlowCtrGroupConfig -b {broker} -g admReaders | ours
 exportMetadata -b {broker} -f {files} -t | file topic.json | grep Adm | sort
 exportMetadata -b {broker} -f {files} -g | file subscriptionGroup.json | grep adm | sort
 exportMetadata -c Interop -f {files} | file metadata.json | grep Adm | drop AdmCluster | sort
-exportConfigs -c Interop -f {files} | file configs.json | keys | sort
+exportConfigs -c Interop -f {files} | file configs.json | drop masterBrokerSize | sort
 exportMetrics -c Interop -f {files} | file metrics.json | keys | drop clientInfo | sort
 exportPopRecord -b {broker} -d true | ours
 checkRocksdbCqWriteProgress -c Interop -t AdmOrders | ours
@@ -146,6 +156,10 @@ getBrokerLiteInfo -b {broker} | ours
 getNamesrvConfig | keys | sort
 updateNamesrvConfig -k enableTopicList -v true
 statsAll -t AdmOrders | drop admMade | until
+resetOffsetByTime -g admReaders -t AdmOrders -s now -b {broker} -q 1 -o 1 | 5.5.0
+resetOffsetByTime -g admReaders -t AdmOrders -s now -b {broker} -q 1 -o 9 | 5.5.0
+resetOffsetByTime -g admReaders -t AdmOrders -s now -b {broker} -q 9 -o 1 | 5.5.0
+resetOffsetByTime -g admOffline -t AdmOrders -s now -b {broker} -q 1 -o 1 | 5.5.0
 updateKvConfig -s adm -k key -v value
 deleteKvConfig -s adm -k key
 wipeWritePerm -b broker-a
@@ -153,6 +167,8 @@ addWritePerm -b broker-a
 wipeWritePerm -b broker-z
 deleteSubGroup -b {broker} -g admMade -r true
 deleteSubGroup -b {broker} -g admMissing
+deleteSubGroup -c Interop -g admCluster
+deleteSubGroup -c NoSuchCluster -g admCluster
 deleteTopic -t TBW102 -c Interop
 deleteTopic -t AdmCluster -c Interop
 noSuchCommand -t AdmOrders

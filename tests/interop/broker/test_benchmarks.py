@@ -90,5 +90,9 @@ def await_figures(process: JavaProcess) -> None:
 
 
 def figures(process: JavaProcess, name: str) -> list[int]:
-    """All figures of this name that a program has printed so far."""
-    return [int(found) for found in re.findall(rf"{name}: *(\d+)", process.log.read_text())]
+    """All figures of this name that a program has printed so far.
+
+    Warnings come in between, also within a line: "Send Failed: 07:53:26.712 WARN" is no figure.
+    """
+    printed = process.log.read_text()
+    return [int(found) for found in re.findall(rf"{name}: *(\d+)(?![\d:])", printed)]

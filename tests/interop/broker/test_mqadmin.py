@@ -68,6 +68,8 @@ class Terminal:
 
     def _type(self, line: str) -> list[str]:
         typed, filters = split(line)
+        if "endless" in filters:
+            return self._watch(line, typed, filters)
         deadline_s = time.monotonic() + WAIT_S
         if _RECORDS and "until" in filters:
             time.sleep(_SURELY_S)
@@ -79,6 +81,21 @@ class Terminal:
                 return shown
             time.sleep(_AGAIN_S)
 
+    def _watch(self, line: str, typed: str, filters: list[str]) -> list[str]:
+        """What a command shows that never ends, until it is what is expected."""
+        name_server = self._cluster.name_server
+        started = self._peer.start_mqadmin(*self._words(typed), name_server=name_server)
+        deadline_s = time.monotonic() + WAIT_S
+        try:
+            while True:
+                shown = apply(self._normalize(started.log.read_text()), filters)
+                is_done = shown == self.expected(line) and not _RECORDS
+                if is_done or time.monotonic() > deadline_s or not started.running:
+                    return shown
+                time.sleep(_AGAIN_S)
+        finally:
+            started.kill()
+
     def _exported(self, filters: list[str]) -> list[str]:
         names = [one.removeprefix("file ") for one in filters if one.startswith("file ")]
         paths = [Path(self._values["files"]) / name for name in names]
@@ -86,13 +103,16 @@ class Terminal:
         return self._normalize("\n".join(texts))
 
     def _run(self, typed: str) -> list[str]:
-        words = [word.format_map(self._values) for word in typed.split()]
+        words, name_server = self._words(typed), self._cluster.name_server
         try:
-            output = self._peer.mqadmin_output(*words, name_server=self._cluster.name_server)
+            output = self._peer.mqadmin_output(*words, name_server=name_server)
         except PeerFailedError as failure:
             return [f"it failed: {failure}"]
         code = [f"exit code {output.exit_code}"] if output.exit_code else []
         return self._normalize(output.stdout + output.stderr) + code
+
+    def _words(self, typed: str) -> list[str]:
+        return [word.format_map(self._values) for word in typed.split()]
 
     def _normalize(self, text: str) -> list[str]:
         """Without the second master, which may be there or not."""
@@ -109,7 +129,7 @@ def prepared(peer: Peer, cluster: Cluster, clients: Clients, folder: Path) -> It
     for topic, queues in ("AdmOrders", 4), ("AdmSingle", 1), ("AdmSent", 4):
         clients.make_topic(topic, queues, [address])
     messages = [{"body": f"order {n}", "keys": f"key{n}", "tags": "tagA"} for n in range(8)]
-    clients.send("AdmOrders", messages)
+    orders = clients.send("AdmOrders", messages)
     sent = clients.send("AdmSingle", messages[:3])
     producer = Transacting(clients, "admProducers")
     producer.send("AdmSent", "sent", "COMMIT_MESSAGE")
@@ -127,6 +147,7 @@ def prepared(peer: Peer, cluster: Cluster, clients: Clients, folder: Path) -> It
             "namesrv": cluster.name_server, "files": str(folder),
             "store": str(cluster.log_files("broker-a")[0].parents[1]),
             "id": sent[1].offset_id, "unique": sent[1].id, "client": client_id(peer, cluster),
+            "order": orders[0].offset_id,
         }  # fmt: skip
         yield Terminal(peer, cluster, values)
     producer.end()

@@ -12,7 +12,9 @@ from interop.peer import Peer
 
 QUEUES = 4
 NAME = "_SYS_MSG_PRIORITY_"
-BACKLOG = 96
+BACKLOG = 480
+"""Fifteen pulls of each queue: whenever the client stands still for a moment, as it may on a busy
+machine, one of each lower queue goes first."""
 
 
 @pytest.fixture
