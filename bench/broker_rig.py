@@ -1,7 +1,7 @@
 """What the sections of the broker's benchmark share: running brokers, warmed up and filled."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Final, Self
 
@@ -54,6 +54,20 @@ class Rig:
                 self._warm_up(server)
         return self._pair
 
+    @contextmanager
+    def ours_by_itself(self, config: Mapping[str, str]) -> Iterator[Server]:
+        """Ours with this configuration, warmed up, and nobody at work beside it.
+
+        It is that of the pair, if one with this configuration runs.
+        """
+        if self._pair is not None and self._pair_config == config:
+            with self._pair.alone(self._pair.ours):
+                yield self._pair.ours
+        else:
+            with start_broker(self.ours, self.java, config) as server:
+                self._warm_up(server)
+                yield server
+
     def put_load(
         self,
         server: Server,
@@ -63,12 +77,13 @@ class Rig:
         messages: int = 1,
         pulls: bool = False,
         transactions: bool = False,
+        seconds: float | None = None,
     ) -> Outcome:
-        """One round."""
+        """One round, of the usual length unless it is told another one."""
         sizes = self.sizes
         refused_share_max = sizes.refused_share_max
         return put_load(
-            server, frames, load, sizes.round_s,
+            server, frames, load, seconds or sizes.round_s,
             messages=messages, pulls=pulls, transactions=transactions,
             refused_share_max=refused_share_max,
         )  # fmt: skip

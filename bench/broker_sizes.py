@@ -12,6 +12,9 @@ class Sizes:
 
     rounds: int = 3
     round_s: float = 3.0
+    pairs: int = 10
+    """Of shorter rounds by turns where a tenth of the rate matters: from one long round to the
+    next, machine and disk change by as much."""
     java_warm_up_s: float = 32.0
     """Its rates still rise after 20 s of load."""
     warm_up_s: float = 4.0
@@ -41,10 +44,16 @@ class Sizes:
     admin_times: int = 20
     refused_share_max: float = REFUSED_SHARE_MAX
 
+    @property
+    def short_round_s(self) -> float:
+        """One of a pair."""
+        return self.round_s / 3
+
 
 QUICK: Final = Sizes(
     rounds=1,
     round_s=0.4,
+    pairs=2,
     java_warm_up_s=2.0,
     warm_up_s=0.4,
     send_bodies=(128,),

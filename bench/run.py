@@ -1,8 +1,8 @@
 """Measure what we promise, against the Java original in the same run, and keep the figures.
 
-./dev bench                       everything, about half an hour
-./dev bench codec                 one part: codec, namesrv, store, broker
-./dev bench store --only flush    one section of the store; the broker has sections, too
+./dev bench                       everything, about an hour
+./dev bench codec                 one part: codec, namesrv, store, broker, client, spark
+./dev bench store --only flush    one section of it; broker, client and spark have sections, too
 ./dev bench broker --seconds 10   longer rounds
 ./dev bench broker --itself       the Java broker against itself: how even the rounds are
 ./dev bench mypyc                 what compiling the store gives; only when it is asked for
@@ -24,11 +24,18 @@ from pathlib import Path
 from broker import SECTIONS as BROKER_SECTIONS
 from broker import measure_broker
 from broker_servers import JAVA, ROKETTO, BrokerFailedError
+from client import SECTIONS as CLIENT_SECTIONS
+from client import measure_client
+from client_process import ClientFailedError
 from codec import codec_costs
-from interop.peer import PeerUnavailableError
+from interop.peer import PeerFailedError, PeerUnavailableError
 from load import LoadError
 from mypyc_gain import CompilerMissingError, measure_mypyc
 from namesrv import compare
+from spark import SECTIONS as SPARK_SECTIONS
+from spark import measure_spark
+from spark_process import SparkJobError
+from spark_sides import RowsMissingError
 from store import SECTIONS as STORE_SECTIONS
 from store import measure_store
 
@@ -57,7 +64,9 @@ def main(arguments: Sequence[str]) -> int:
         except (PeerUnavailableError, CompilerMissingError, LoadError) as reason:
             print(f"{name}: not measured, {reason}", file=sys.stderr)
             return 1
-        except BrokerFailedError as reason:
+        except (
+            BrokerFailedError, ClientFailedError, PeerFailedError, SparkJobError, RowsMissingError,
+        ) as reason:  # fmt: skip
             print(f"{name}: ended, {reason}", file=sys.stderr)
             return 1
         if options.keep or is_whole:
@@ -122,6 +131,14 @@ def broker(options: argparse.Namespace) -> dict[str, object]:
     )
 
 
+def client(options: argparse.Namespace) -> dict[str, object]:
+    return measure_client(JAVA_VERSION, quick=options.quick, sections=options.only)
+
+
+def spark(options: argparse.Namespace) -> dict[str, object]:
+    return measure_spark(quick=options.quick, sections=options.only)
+
+
 def mypyc(options: argparse.Namespace) -> dict[str, object]:
     return measure_mypyc(quick=options.quick)
 
@@ -146,11 +163,18 @@ PARTS: dict[str, Callable[[argparse.Namespace], dict[str, object]]] = {
     "namesrv": namesrv,
     "store": store,
     "broker": broker,
+    "client": client,
+    "spark": spark,
     "mypyc": mypyc,
 }
 ON_DEMAND = {"mypyc"}
 """Parts that run only when they are named."""
-SECTIONS: dict[str, Collection[str]] = {"store": STORE_SECTIONS, "broker": BROKER_SECTIONS}
+SECTIONS: dict[str, Collection[str]] = {
+    "store": STORE_SECTIONS,
+    "broker": BROKER_SECTIONS,
+    "client": CLIENT_SECTIONS,
+    "spark": SPARK_SECTIONS,
+}
 """Parts of which a section can be run alone."""
 
 if __name__ == "__main__":
