@@ -177,7 +177,7 @@ def anchors_of(page: Path) -> set[str]:
     return {anchor_of(heading) for heading in headings}
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/client.md", "docs/admin.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/client.md", "docs/admin.md", "docs/spark.md"])
 def test_links_lead_to_headings_that_are_there(page: str) -> None:
     path = ROOT / page
     links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", path.read_text())

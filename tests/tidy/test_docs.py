@@ -3,7 +3,6 @@
 import importlib
 import importlib.machinery
 import importlib.util
-import json
 import os
 import re
 import shlex
@@ -143,7 +142,7 @@ def test_the_demo_runs_without_java(tmp_path: Path) -> None:
     assert "The Name Server boot success" in done.stdout
     assert "The broker[broker-a, " in done.stdout
     assert "it ended with signal 9" in done.stdout
-    assert "1000 orders are there, of 1000 that were acknowledged" in done.stdout
+    assert "2001 orders are there, of 2001 that were acknowledged" in done.stdout
     assert "Everything is stopped" in done.stdout
 
 
@@ -157,21 +156,40 @@ def test_dev_explains_itself() -> None:
     ("failed", "again"),
     [
         (
-            ["second/test_a.py::test_a[java-5.5.0]@peer-5.5.0"],
-            ["second/test_a.py::test_a[java-5.5.0]"],
+            ["broker/second/test_a.py::test_a[java-5.5.0]@peer-5.5.0"],
+            ["broker/second/test_a.py::test_a[java-5.5.0]"],
         ),
-        (["test_a.py::test_a[ours-5.5.0]@peer-5.5.0"], []),
-        (["test_a.py::test_a[java-5.5.0]", "test_a.py::test_b[ours-5.5.0]"], []),
-        ([f"test_a.py::test_a[java-{n}]" for n in range(6)], []),
+        (
+            ["broker/test_a.py::test_a[4.9.7-java]@peer-4.9.7"],
+            ["broker/test_a.py::test_a[4.9.7-java]"],
+        ),
+        (["broker/test_a.py::test_java_is_asked[4.9.7-ours]@peer-4.9.7"], []),
+        (["test_peer.py::test_a[5.5.0]@peer-5.5.0"], ["test_peer.py::test_a[5.5.0]"]),
+        (["broker/test_a.py::test_a[ours-5.5.0]@peer-5.5.0"], []),
+        (["broker/test_a.py::test_a[java-5.5.0]", "broker/test_a.py::test_b[ours-5.5.0]"], []),
+        ([f"broker/test_a.py::test_a[java-{n}]" for n in range(13)], []),
     ],
 )
-def test_only_scenarios_against_java_itself_are_run_again(
-    failed: list[str], again: list[str]
-) -> None:
+def test_scenarios_against_java_itself_are_run_again(failed: list[str], again: list[str]) -> None:
     """And only if nothing else has failed, and not many of them."""
-    folder = "tests/interop/broker/"
-    cache = json.dumps(dict.fromkeys([folder + name for name in failed], True))
-    assert load_dev().java_controls(cache) == [folder + name for name in again]
+    folder = "tests/interop/"
+    found = load_dev().once_more([folder + name for name in failed], [])
+    assert found == [folder + name for name in again]
+
+
+def test_what_was_only_late_is_run_again_unless_something_was_wrong() -> None:
+    once_more = load_dev().once_more
+    late = [
+        "tests/fault/broker/test_a.py::test_a",
+        "tests/interop/test_b.py::test_b[ours]@peer-5.5.0",
+        "tests/unit/test_c.py::test_c",
+    ]
+    java = "tests/interop/broker/test_a.py::test_a[java-5.5.0]"
+    again = [late[0], "tests/interop/test_b.py::test_b[ours]", java]
+    assert once_more([*late[:2], java], late) == again
+    assert once_more([*late[:2], "tests/fault/test_d.py::test_d"], late) == []
+    assert once_more(late, late) == []  # nobody keeps a unit test waiting but the test itself
+    assert once_more([], late) == []
 
 
 @pytest.mark.parametrize("page", ["one_message.md", "one_request.md", "store.md"])

@@ -12,12 +12,14 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 MAY_IMPORT = {
     "protocol": {"protocol"},
+    "allocator": set[str](),
     "clock": set[str](),
     "compiled": {"protocol"},
     "options": {"protocol"},
     "server_options": {"options", "remoting"},
+    "errand": set[str](),
     "safe_file": set[str](),
-    "config_file": {"options", "protocol", "clock", "safe_file"},
+    "config_file": {"options", "protocol", "clock", "errand", "safe_file"},
     "logs": set[str](),
     "program": {"options", "server_options", "protocol", "remoting", "logs"},
     "auth": {"auth", "protocol"},
@@ -27,19 +29,19 @@ MAY_IMPORT = {
     "replication": {"replication", "protocol", "store", "remoting", "clock"},
     "broker": {
         "broker", "protocol", "auth", "store", "remoting", "replication", "clock", "options",
-        "server_options", "config_file", "program",
+        "server_options", "config_file", "program", "allocator",
     },
     "namesrv": {
         "namesrv", "protocol", "remoting", "auth", "clock", "options", "server_options",
-        "config_file", "safe_file", "program",
+        "config_file", "errand", "safe_file", "program",
     },
-    "up": {"namesrv", "broker", "program", "options", "remoting", "store"},
+    "up": {"allocator", "namesrv", "broker", "program", "options", "remoting", "store"},
     "testing": {"up", "client", "protocol", "remoting", "clock"},
     "pytest_plugin": {"testing"},
     "client": {"client", "protocol", "remoting", "clock"},
     "admin": {"admin", "client", "protocol", "clock"},
     "dashboard": {"dashboard", "admin"},
-    "spark": {"spark", "client", "protocol"},
+    "spark": {"spark", "client", "admin", "protocol", "remoting", "clock"},
 }  # fmt: skip
 """Packages of ours and which of ours they may import; anything not listed is a mistake."""
 
