@@ -29,7 +29,8 @@ from roketto.protocol.property_names import KEYS, UNIQ_KEY
 from roketto.protocol.utf8 import encode_utf8
 
 __all__ = [
-    "BY", "BY_KEYS", "BY_UNIQUE_KEY", "SECONDS", "SECONDS_MAX", "UNKNOWN", "DedupWindow", "Windows",
+    "BY", "BY_KEYS", "BY_UNIQUE_KEY", "EARLY_MAX", "SECONDS", "SECONDS_MAX", "UNKNOWN",
+    "DedupWindow", "Windows",
 ]  # fmt: skip
 
 SECONDS: Final = "dedup.window.seconds"
@@ -44,6 +45,9 @@ _MARK_MS_LEAST: Final = 1_000
 _PARTS: Final = 64
 """Tables of a window. One of a million ids would stop everything each time it grows."""
 _LAST_BITS: Final = _PARTS - 1
+
+EARLY_MAX: Final = 65_536
+"""A few megabytes. Rebuilding takes seconds, in which so many transactions hardly end."""
 
 _IDS_PER_FORGOTTEN: Final = 16_384
 """Of a million ids, sixty are forgotten at once when there is no room for another one."""
@@ -91,7 +95,7 @@ class DedupWindow:
         """Hashes of ids and log offsets, as they are in the log; the first is forgotten next."""
         self._tables: list[IdTable] = [IdTable() for _ in range(_PARTS)]
         """Where a hash is in the order; its last bits say which of these knows it."""
-        self._early: list[tuple[str, int]] = []
+        self._early: deque[tuple[str, int]] = deque()
         """Ids and log offsets of what was stored while what came before was still read again."""
         self._marks: deque[tuple[int, int]] = deque()
         """Times, and the log offsets that everything before them is below."""
@@ -138,12 +142,15 @@ class DedupWindow:
         """``remember`` for a message that may be stored before this ``is_ready``.
 
         It comes behind what is read again. Only messages of transactions that were open before do
-        not wait until then, and those are not many.
+        not wait until then; of more than ``EARLY_MAX`` the first are forgotten.
         """
         if self.is_ready:
             self.remember(identity, log_offset)
-        else:
-            self._early.append((identity, log_offset))
+            return
+        if len(self._early) == EARLY_MAX:
+            self._early.popleft()
+            self._room.forgotten += 1
+        self._early.append((identity, log_offset))
 
     def recall(self, identity: str, log_offset: int, store_time_ms: int, *, is_last: bool) -> None:
         """The same for one that was stored before: the first counts, unless this ``is_last``."""
@@ -155,7 +162,7 @@ class DedupWindow:
         """It knows all that it has to."""
         for identity, log_offset in self._early:
             self.remember(identity, log_offset)
-        self._early = []
+        self._early.clear()
         self.is_ready = True
         self.ready.set()
 
@@ -216,7 +223,7 @@ class DedupWindow:
         self._room.left += self._order.count
         self._order = IdOrder()
         self._tables = [IdTable() for _ in range(_PARTS)]
-        self._early = []
+        self._early.clear()
         self.set_ready()  # whoever waits looks for the window that is now
 
 

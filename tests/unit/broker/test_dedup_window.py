@@ -2,7 +2,7 @@
 
 import pytest
 
-from roketto.broker.dedup_window import BY, SECONDS, UNKNOWN, DedupWindow, Windows
+from roketto.broker.dedup_window import BY, EARLY_MAX, SECONDS, UNKNOWN, DedupWindow, Windows
 from roketto.protocol.bodies.topics import TopicConfig
 from roketto.protocol.properties import encode_properties
 
@@ -178,6 +178,19 @@ def test_one_that_comes_while_others_are_read_again_costs_none_of_them() -> None
     assert [window.find(f"old {number}") for number in range(1, 4)] == [UNKNOWN, UNKNOWN, 300]
     assert [window.find(one) for one in ("new", "last", "very last")] == [900, 1_000, 1_100]
     assert windows.room.forgotten == 2
+
+
+def test_of_more_than_may_come_early_the_first_are_forgotten() -> None:
+    """However long it takes to read again what came before."""
+    windows = Windows(2 * EARLY_MAX)
+    window = window_of(windows)
+    for number in range(EARLY_MAX + 2):
+        window.remember_early(f"id {number}", number)
+    assert (len(window), windows.room.forgotten) == (0, 2)
+    window.set_ready()
+    assert (len(window), windows.room.forgotten) == (EARLY_MAX, 2)
+    assert [window.find(f"id {number}") for number in range(3)] == [UNKNOWN, UNKNOWN, 2]
+    assert window.find(f"id {EARLY_MAX + 1}") == EARLY_MAX + 1
 
 
 def test_a_window_that_goes_forgets_what_came_early() -> None:
