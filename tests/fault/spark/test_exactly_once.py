@@ -39,11 +39,10 @@ def lives(
     return make_lives(*cluster, folder, delivery, seed, master)
 
 
-@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize(
     ("master", "deaths"),
     [
-        (CLUSTER, 4),
+        pytest.param(CLUSTER, 4, marks=pytest.mark.timeout(1_800)),
         pytest.param(CLUSTER, 50, marks=[pytest.mark.slow, pytest.mark.timeout(2 * 3600)]),
         pytest.param(LOCAL, 100, marks=[pytest.mark.slow, pytest.mark.timeout(3 * 3600)]),
     ],
