@@ -7,8 +7,9 @@ their bodies have more than so many bytes.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from roketto.client.errors import ClientError
 from roketto.client.message import Message, MessageQueue, SendResult

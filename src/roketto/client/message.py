@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
+from msgspec import Struct
+
 from roketto.client.errors import IllegalMessageError
 from roketto.client.sendable import check_sendable
 from roketto.protocol import property_names as names
@@ -18,6 +20,9 @@ BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 
 MESSAGE_ID_CHARS_MAX: Final = 255
 """Our own have 32 or 56; whoever keeps ids in a table knows what to expect."""
+
+_NO_KEYS: Final = ()
+"""There is only one empty tuple."""
 
 _OWN: Final = names.RESERVED | {names.SHARDING_KEY, names.TRANSACTION_ID}
 """Properties that a message has fields for, or that the system sets: users do not set them."""
@@ -37,7 +42,7 @@ class Message:
     topic: str
     body: bytes
     tags: str | None = None
-    keys: str | Iterable[str] = ()
+    keys: str | Iterable[str] = _NO_KEYS
     properties: Mapping[str, str] = field(default_factory=dict)
     sharding_key: str | None = None
     delay_level: int = 0
@@ -68,11 +73,11 @@ class Message:
         for name, value in found.items():
             _check_property(name, value)
         if self.tags:
-            found[names.TAGS] = self.tags
-        if keys := self._joined_keys():
-            found[names.KEYS] = keys
+            found[names.TAGS] = _checked_text(names.TAGS, self.tags)
+        if self.keys is not _NO_KEYS and (keys := self._joined_keys()):
+            found[names.KEYS] = _checked_text(names.KEYS, keys)
         if self.sharding_key is not None:
-            found[names.SHARDING_KEY] = self.sharding_key
+            found[names.SHARDING_KEY] = _checked_text(names.SHARDING_KEY, self.sharding_key)
         if self.message_id is not None:
             found[names.UNIQ_KEY] = self._checked_id(self.message_id)
         if self.is_delayed:
@@ -80,9 +85,6 @@ class Message:
         if self.priority is not None:
             found[names.PRIORITY] = str(self.priority)
         found[names.WAIT] = "true" if self.wait_for_store else "false"
-        for name in (names.TAGS, names.KEYS, names.SHARDING_KEY):
-            if name in found:
-                _check_text(name, found[name])
         return found
 
     def _joined_keys(self) -> str:
@@ -130,6 +132,14 @@ class Message:
         else:
             found[names.TIMER_DELIVER_MS] = str(self.deliver_at_ms)
 
+    def checked_body(self, bytes_max: int = BODY_BYTES_MAX) -> bytes:
+        """Its body; IllegalMessageError unless a broker would take it."""
+        body = self.body
+        if type(body) is bytes and 0 < len(body) <= bytes_max:
+            return body
+        self.check(bytes_max)
+        return bytes(body)
+
     def check(self, body_bytes_max: int = BODY_BYTES_MAX) -> None:
         """IllegalMessageError unless a broker would take it."""
         check_sendable(self.topic)
@@ -156,15 +166,16 @@ def _check_property(name: str, value: str) -> None:
         raise IllegalMessageError(f"property {name!r:.64} is {value!r:.64}; neither may be empty")
     if name == names.INNER_MULTI_DISPATCH and "/" in value:
         raise IllegalMessageError(f"property {name} is {value!r:.64}; its queues take no slash")
-    _check_text(name, name)
-    _check_text(name, value)
+    _checked_text(name, name)
+    _checked_text(name, value)
 
 
-def _check_text(name: str, value: str) -> None:
+def _checked_text(name: str, value: str) -> str:
     if "\x01" in value or "\x02" in value:
         raise IllegalMessageError(
             f"property {name[:64]!r} has a character 0x01 or 0x02, which end properties; encode it"
         )
+    return value
 
 
 class SendStatus(Enum):
@@ -176,8 +187,7 @@ class SendStatus(Enum):
     FLUSH_SLAVE_TIMEOUT = 12
 
 
-@dataclass(frozen=True, slots=True)
-class SendResult:
+class SendResult(Struct, frozen=True):
     """Where a message went."""
 
     status: SendStatus

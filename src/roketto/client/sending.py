@@ -111,10 +111,8 @@ class Preparation:
 
     def prepare(self, message: Message, topic: str) -> Outgoing:
         """Check one message and make it ready; IllegalMessageError if no broker would take it."""
+        body = message.checked_body(self._body_bytes_max)
         properties = self._properties(message)
-        body = message.body
-        if type(body) is not bytes:
-            body = bytes(body)
         sys_flag = 0
         if len(body) >= self._compress_bytes_min:
             body, sys_flag = self._compressed(body)
@@ -144,10 +142,7 @@ class Preparation:
         )
 
     def _properties(self, message: Message) -> dict[str, str]:
-        """All properties of a message that was checked."""
-        body = message.body
-        if type(body) is not bytes or not 0 < len(body) <= self._body_bytes_max:
-            message.check(self._body_bytes_max)
+        """All that go with a message."""
         properties = message.to_properties()
         if _UNIQ_KEY not in properties:
             properties[_UNIQ_KEY] = self._ids.next_id(wall_ms())
@@ -198,6 +193,7 @@ class Preparation:
                 f"a message for {message.topic} is delayed, or a retry; send it on its own: brokers"
                 " take none of these in a batch"
             )
+        body = message.checked_body(self._body_bytes_max)
         properties = self._properties(message)
         raw = _text(message.topic, properties).encode()
         if len(raw) > PROPERTIES_BYTES_MAX:
@@ -205,7 +201,6 @@ class Preparation:
                 f"a message for {message.topic} has {len(raw)} bytes of properties; it takes"
                 f" {PROPERTIES_BYTES_MAX}"
             )
-        body = bytes(message.body)
         return Item(message, properties[_UNIQ_KEY], BatchItem(body, raw, message.flag))
 
     def batch(self, items: Sequence[Item], topic: str) -> Outgoing:

@@ -6,9 +6,11 @@ from typing import Final
 
 import pytest
 
+from integration.admin.admin_rig import until_routed
 from interop.client.members import Listener, consumer
 from interop.client.sites import Site, queue_of
 from interop.peer.ports import lease_ports
+from roketto.admin.api import Admin
 from roketto.broker.config import BrokerConfig
 from roketto.broker.registration import Registration
 from roketto.client.errors import SendFailedError, UnreachableError
@@ -42,6 +44,8 @@ async def topic(site: Site, tmp_path: Path) -> AsyncIterator[str]:
     finally:
         await registration.stop()
         lease.release()
+        async with Admin(site.names) as admin:  # a name server of 5.5.0 takes its time to forget it
+            await until_routed(admin, TOPIC, brokers=1)
 
 
 class Failures:

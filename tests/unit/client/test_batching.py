@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from roketto.client.batching import Batcher, split_result
@@ -167,7 +168,7 @@ def test_results_are_split_or_shared_or_wrong() -> None:
     assert (first.message_id, first.offset_id, first.queue_offset) == ("a", "x", 5)
     assert (second.message_id, second.offset_id, second.queue_offset) == ("b", "y", 6)
     assert second.region_id == "cn"
-    shared = replace(whole, message_id="u")
+    shared = msgspec.structs.replace(whole, message_id="u")
     assert split_result(shared, 3) == [shared] * 3
     with pytest.raises(ClientError, match="names 2 ids of messages and 2"):
         split_result(whole, 3)
