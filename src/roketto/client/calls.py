@@ -162,20 +162,21 @@ class Calls:
         address = error.address
         whose = self.describe(address)
         text = f"{whose}: {error.reason}"
-        if isinstance(error, TooManyRequestsError):  # that is not its fault
-            return UnreachableError(address, text, is_sent=False)
-        if self.on_unreachable is not None:
+        is_connect = isinstance(error, ConnectError)
+        is_ours = isinstance(error, TooManyRequestsError)  # not the server's fault
+        if not is_ours and self.on_unreachable is not None:
             self.on_unreachable(address)
-        if isinstance(error, ConnectError):
-            if whose != address:
-                text += (
-                    "; if that is not where it runs, set brokerIP1 there to an address that clients"
-                    " can reach"
-                )
-            return UnreachableError(address, text, is_sent=False)
-        return UnreachableError(
-            address, text, is_sent=True, is_timeout=isinstance(error, RequestTimeoutError)
-        )
+        if is_connect and whose != address:
+            text += (
+                "; if that is not where it runs, set brokerIP1 there to an address that clients"
+                " can reach"
+            )
+        unreachable = UnreachableError(
+            address, text, is_sent=not (is_connect or is_ours),
+            is_timeout=isinstance(error, RequestTimeoutError),
+        )  # fmt: skip
+        unreachable.__cause__ = error  # compiled code does not heed `from`
+        return unreachable
 
 
 def read_header(answer_type: type[H], address: str, answer: Command) -> H:

@@ -70,11 +70,12 @@ async def test_who_is_cancelled_while_it_enters_leaves_it_again() -> None:
 
 
 async def test_who_is_cancelled_while_it_leaves_has_left_it() -> None:
-    left, proceed = threading.Event(), threading.Event()
+    leaving, left, proceed = threading.Event(), threading.Event(), threading.Event()
 
     @contextmanager
     def slow_to_leave() -> Iterator[None]:
         yield
+        leaving.set()
         proceed.wait(5)
         left.set()
 
@@ -83,7 +84,8 @@ async def test_who_is_cancelled_while_it_leaves_has_left_it() -> None:
             pass
 
     task = asyncio.create_task(use())
-    await asyncio.sleep(0.02)
+    while not leaving.is_set():  # noqa: ASYNC110 (it is set by a thread)
+        await asyncio.sleep(0.001)
     task.cancel()
     await asyncio.sleep(0)
     proceed.set()
