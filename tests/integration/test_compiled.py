@@ -21,6 +21,8 @@ CHECKED = (
     "tests/unit/protocol/test_record.py",
     "tests/unit/protocol/test_javahash.py",
     "tests/unit/protocol/test_batch.py",
+    "tests/unit/broker/test_dedup_window.py",
+    "tests/unit/broker/test_id_table.py",
     "tests/unit/store/test_commitlog.py",
     "tests/unit/store/test_consumequeue.py",
     "tests/unit/store/test_index.py",

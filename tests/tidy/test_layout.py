@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "replication": {"replication", "protocol", "store", "remoting", "clock"},
     "broker": {
         "broker", "protocol", "auth", "store", "remoting", "replication", "clock", "options",
-        "server_options", "config_file", "program", "allocator",
+        "server_options", "config_file", "program", "allocator", "compiled",
     },
     "namesrv": {
         "namesrv", "protocol", "remoting", "auth", "clock", "options", "server_options",

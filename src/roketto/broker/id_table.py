@@ -19,10 +19,12 @@ Nothing is allocated for it, and no garbage collection visits it.
 
 from typing import Final
 
+from librt.strings import read_i64_le
 from librt.vecs import vec
 from mypy_extensions import i64
 
 from roketto.broker.id_order import IdOrder
+from roketto.compiled import is_compiled
 
 __all__ = ["SLOTS_LEAST", "UNKNOWN", "IdTable", "hash_of_id"]
 
@@ -46,6 +48,14 @@ _NEIGHBOURS: Final = (1 << _NEIGHBOUR_BITS) - 1
 _SPREAD: Final = 0x0113_79B9_7F4A_7C15
 """Odd, with its bits all over it; times what is left of a byte it is still a number of 63 bits."""
 
+_USUAL_BYTES: Final = 32
+"""Of the ids that clients make, but for those with addresses of IPv6."""
+_MIXES_WORDS: Final = is_compiled()
+"""In compiled code products lose what is more than 64 bits; elsewhere they would grow and grow."""
+_SECRET: Final[i64] = hash(b"dedup")
+"""Another one in each process, as hashes of bytes are: so nobody can choose ids that collide."""
+_HALF: Final = 32
+
 
 def hash_of_id(identity: bytes) -> i64:
     """A hash by which ids with the same bytes but for the last bits of the last one are neighbours.
@@ -54,9 +64,30 @@ def hash_of_id(identity: bytes) -> i64:
     the processor's cache, and only the first of them has to come from memory.
     """
     last: i64 = identity[-1]
-    number: i64 = hash(identity[:-1])
+    number: i64
+    if _MIXES_WORDS and len(identity) == _USUAL_BYTES:
+        number = _mix(identity)
+    else:
+        number = hash(identity[:-1])
     number ^= (last >> _NEIGHBOUR_BITS) * _SPREAD
     return number & ~(_NEIGHBOURS << _SKIPPED_BITS) | (last & _NEIGHBOURS) << _SKIPPED_BITS
+
+
+def _mix(identity: bytes) -> i64:
+    """A hash of all but the last byte of an id of the usual length, without a copy of them.
+
+    A product only carries upwards what it is made of, and each half of a word is added to the other
+    one: after two of them every bit depends on every other.
+    """
+    number = _step(_SECRET ^ read_i64_le(identity, 0))
+    number = _step(number ^ read_i64_le(identity, 8))
+    number = _step(number ^ read_i64_le(identity, 16))
+    return _step(_step(number ^ read_i64_le(identity, 23)))
+
+
+def _step(number: i64) -> i64:
+    number *= _SPREAD
+    return number ^ number >> _HALF
 
 
 class IdTable:

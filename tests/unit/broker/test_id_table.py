@@ -48,6 +48,22 @@ def test_hashes_are_those_of_whole_ids_and_fit() -> None:
         assert places == list(range(places[0], places[0] + 8))
 
 
+def test_every_byte_of_a_usual_id_counts_in_every_bit() -> None:
+    """Wherever ids differ, the bits that say where they are differ half of the time."""
+    chance = random.Random(1)
+    bits = [bit for bit in range(63) if not 6 <= bit < 9]  # those of neighbours are the last byte's
+    for place in range(31):
+        flips = [0] * 63
+        for _ in range(200):
+            first = bytearray(chance.choices(b"0123456789ABCDEF", k=32))
+            other = bytearray(first)
+            other[place] ^= chance.choice((1, 2, 4, 8, 16, 128))
+            different = hash_of_id(bytes(first)) ^ hash_of_id(bytes(other))
+            for bit in bits:
+                flips[bit] += different >> bit & 1
+        assert all(50 < flips[bit] < 150 for bit in bits), (place, flips)
+
+
 def test_a_hash_leads_to_what_was_put_last() -> None:
     """Offset 0 and hashes below 0 are like any others."""
     kept = Kept()
