@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from roketto.broker.config import BrokerConfig
@@ -50,6 +51,7 @@ class TimerFlush:
         self._end = 0
         self._frozen: _Taken | None = None
         self._has_failed = False
+        self._hurry = asyncio.Event()
 
     def start(self, end: int) -> None:
         """The wheel was loaded, and rests on what is before a log offset."""
@@ -60,15 +62,20 @@ class TimerFlush:
         """The wheel rests on a record that ends there in the log."""
         self._end = max(self._end, end)
 
+    def hurry(self) -> None:
+        """Do not wait until it is time: what comes fills the room that there is before a flush."""
+        self._hurry.set()
+
     async def run(self) -> None:
-        """Flush every ``timerFlushIntervalMs``; never ends by itself."""
+        """Flush every ``timerFlushIntervalMs``, or sooner; never ends by itself."""
         cleaned_s = monotonic_s()
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1, thread_name_prefix="roketto-timers") as thread:
             while True:
-                is_waiting = self._take() and not self._is_safe
-                interval_s = self._config.timer_flush_interval_ms / 1000
-                await asyncio.sleep(_SAFE_S if is_waiting else interval_s)
+                if self._take() and not self._is_safe:
+                    await self._wait_for_log()
+                else:
+                    await self._wait_for_time()
                 try:
                     if self._is_safe:
                         for work in self._work():
@@ -78,11 +85,28 @@ class TimerFlush:
                         self.remove_old_files()
                 except StoreError as full:
                     log.error("the timer wheel cannot be saved, and is tried again: %s", full)
+                    await asyncio.sleep(self._interval_s)  # no hurry helps
                 except OSError as error:
                     # Nobody knows what the disk has now. The next start finds it out.
                     self._has_failed = True
                     log.critical("the timer wheel is saved no more, a write has failed: %s", error)
                     return
+
+    @property
+    def _interval_s(self) -> float:
+        return self._config.timer_flush_interval_ms / 1000
+
+    async def _wait_for_log(self) -> None:
+        """Wait for what was taken to be safe, for a moment."""
+        if self._timers.wants_flush:
+            self._store.request_flush()
+        await asyncio.sleep(_SAFE_S)
+
+    async def _wait_for_time(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._interval_s):
+                await self._hurry.wait()
+        self._hurry.clear()  # whoever still needs room says so again
 
     def flush(self) -> bool:
         """Flush now; False if the log is not on the disk yet."""

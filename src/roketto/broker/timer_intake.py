@@ -137,6 +137,8 @@ class TimerIntake:
         if queue is None:
             return 0
         self._pass_over_removed(queue)
+        if timers.wants_flush:
+            self._flush.hurry()
         if not timers.has_room:
             return 0
         base_ms = timers.floor(self._clock_ms())

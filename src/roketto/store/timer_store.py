@@ -190,6 +190,14 @@ class TimerStore:
         )
 
     @property
+    def wants_flush(self) -> bool:
+        """Whether half of that room is used: a flush that begins now ends before all of it is."""
+        return (
+            2 * self.log.unwritten_bytes >= UNWRITTEN_BYTES_MAX
+            or 2 * self.wheel.changed_slots >= CHANGED_SLOTS_MAX
+        )
+
+    @property
     def slot_max_ms(self) -> int:
         """The last slot that may be used: the place of the next may be that of one to deliver."""
         return self.read_ms + (self.wheel.slots - 1) * self.precision_ms

@@ -12,6 +12,7 @@ from roketto.store.errors import DiskFullError
 from roketto.store.files import Files
 from roketto.store.store import Store
 from roketto.store.timer_checkpoint import load_timers
+from roketto.store.timer_log import UNIT_BYTES
 from unit.broker.send_rig import PLAIN, START_MS, SendRig
 
 
@@ -187,3 +188,26 @@ def test_a_log_that_is_not_on_the_disk_leaves_the_wheel_as_it_was(
     send(rig)
     rig.timers.close()
     assert saved(rig) == 0
+
+
+async def test_what_fills_its_room_is_flushed_before_its_time(
+    rig: SendRig, flushed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log is asked to be on the disk sooner, too, for the wheel rests on it."""
+    asked: list[int] = []
+    monkeypatch.setattr(Store, "request_flush", lambda _: asked.append(rig.store.log.max_offset))
+    monkeypatch.setattr("roketto.store.timer_store.UNWRITTEN_BYTES_MAX", 4 * UNIT_BYTES)
+    monkeypatch.setattr(module, "_SAFE_S", 0.001)
+    rig.config.timer_flush_interval_ms = 3_600_000
+    task = await run_for(rig, 0.02)
+    send(rig)
+    await asyncio.sleep(0.02)
+    assert saved(rig) == 0
+    for _ in range(3):
+        send(rig)
+    await until(lambda: rig.store.log.max_offset in asked)
+    assert saved(rig) == 0, "the log is not on the disk"
+    flushed[0] = 1 << 40
+    await until(lambda: saved(rig) == 4)
+    assert rig.timer_store.has_room
+    await stop(task)

@@ -426,17 +426,24 @@ def test_many_timers_cost_no_memory_and_a_start_reads_none_of_them(tmp_path: Pat
 
 
 def test_what_waits_in_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Units and slots; a flush makes room."""
+    """Units and slots; a flush makes room, and is wanted when half of it is used."""
     rig = Rig(tmp_path, 60)
     timers = rig.open()
     assert CHANGED_SLOTS_MAX > 60
     monkeypatch.setattr("roketto.store.timer_store.UNWRITTEN_BYTES_MAX", 10 * UNIT_BYTES)
-    rig.add(9)
+    rig.add(4)
+    assert not timers.wants_flush
+    rig.add(5)
+    assert timers.wants_flush
     assert timers.has_room
     rig.add(1)
     assert not timers.has_room
     flush(timers)
     assert timers.has_room
+    assert not timers.wants_flush
     monkeypatch.setattr("roketto.store.timer_store.CHANGED_SLOTS_MAX", 5)
-    rig.add(5)
+    rig.add(3)
+    assert timers.wants_flush
+    assert timers.has_room
+    rig.add(2)
     assert not timers.has_room
