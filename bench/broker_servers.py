@@ -3,7 +3,7 @@
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -119,7 +119,8 @@ class Server:
         found = [self.pid]
         for pid in found:
             for children in Path(f"/proc/{pid}/task").glob("*/children"):
-                found += map(int, children.read_text().split())
+                with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+                    found += map(int, children.read_text().split())
         return found
 
     def cpu_s(self) -> float:
