@@ -53,7 +53,8 @@ _USUAL_BYTES: Final = 32
 _MIXES_WORDS: Final = is_compiled()
 """In compiled code products lose what is more than 64 bits; elsewhere they would grow and grow."""
 _SECRET: Final[i64] = hash(b"dedup")
-"""Another one in each process, as hashes of bytes are: so nobody can choose ids that collide."""
+"""Another one in each process, as hashes of bytes are: nobody can aim many ids at one slot. A few
+may have one hash, which costs a look at the message of each."""
 _HALF: Final = 32
 
 
@@ -76,8 +77,8 @@ def hash_of_id(identity: bytes) -> i64:
 def _mix(identity: bytes) -> i64:
     """A hash of all but the last byte of an id of the usual length, without a copy of them.
 
-    A product only carries upwards what it is made of, and each half of a word is added to the other
-    one: after two of them every bit depends on every other.
+    A product only carries upwards what it is made of; so its upper half is added to the lower one,
+    and the last word, behind which no other comes, takes two steps.
     """
     number = _step(_SECRET ^ read_i64_le(identity, 0))
     number = _step(number ^ read_i64_le(identity, 8))
